@@ -15,6 +15,7 @@ from placer.cli.pass_flags import configured
 from placer.cli.program import parser
 from placer.cluster import take
 from placer.configuration import key_of
+from placer.errors import PlacerError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
@@ -445,3 +446,45 @@ def test_the_page_has_the_options_as_they_are(parsed: Callable[..., Any]) -> Non
     assert {key: value for key, _, value in rows} == {
         key: str(value) for key, value in written.items() if key not in ("apiVersion", "kind")
     }
+
+
+def subclasses(kind: type[PlacerError]) -> Iterator[type[PlacerError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from subclasses(each)
+
+
+def test_the_page_says_of_every_exit_code_what_it_means_and_what_to_do() -> None:
+    page = (DEPLOY / "README.md").read_text()
+    wanted = {0, *(each.exit_code for each in subclasses(PlacerError))}
+    table = page.partition("| exit code | the pass |")[2].partition("\n\n")[0]
+    assert {int(code) for code in re.findall(r"^\| (\d) \|", table, re.MULTILINE)} == wanted
+    (advice,) = re.findall(r"^What to do: (.*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    assert {int(code) for code in re.findall(r"(?:^|; )(\d), ", advice)} == wanted - {0}
+
+
+def test_the_page_names_the_version_of_kubernetes_that_it_is_tried_with() -> None:
+    """The tests' own server, which ``tests/cluster/controlplane`` is built from; and from which version on it works."""
+    page = (DEPLOY / "README.md").read_text()
+    modules = (DEPLOY.parent / "tests" / "cluster" / "controlplane" / "go.mod").read_text()
+    (minor,) = re.findall(r"^\tk8s\.io/kubernetes v1\.(\d+)\.", modules, re.MULTILINE)
+    tried, oldest = re.findall(r"Tried with Kubernetes 1\.(\d+),.* is in 1\.(\d+) and newer, `admission/`", page)[0]
+    assert (tried, int(oldest) < int(tried)) == (minor, True)
+
+
+def test_the_page_has_memory_by_nodes_and_pods() -> None:
+    """More of it for more, and less than the container has."""
+    page = (DEPLOY / "README.md").read_text()
+    row = r"^\| ([\d,]+) \| ([\d,]+), [\d,]+ \| (\d+) MiB \|"
+    rows = [[int(each.replace(",", "")) for each in found] for found in re.findall(row, page, re.MULTILINE)]
+    assert len(rows) >= 3
+    assert all(column == sorted(column) for column in map(list, zip(*rows, strict=True)))
+    assert rows[-1][0] >= 5_000
+    assert rows[-1][2] < 2 * 1024
+
+
+def test_how_to_hand_pods_back_comes_before_what_takes_placer_away() -> None:
+    operating = (DEPLOY.parent / "docs" / "operating.md").read_text()
+    uninstall = operating.partition("\n## Uninstall")[2]
+    assert "Hand the pods back first." in uninstall.partition("kubectl delete")[0]
+    assert "`spec.schedulerName`" in uninstall
