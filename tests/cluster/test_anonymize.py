@@ -399,6 +399,16 @@ def test_a_word_that_is_planted_everywhere_is_left_nowhere(path: str) -> None:
     assert values(instance_of(before)) == values(instance_of(after))
 
 
+def test_what_was_wrong_with_an_object_is_not_told() -> None:
+    """It quotes what a user wrote."""
+    odd = {**pod("a", cpu=1), "spec": {"containers": {"hunter2": 7}, "schedulerName": "placer"}}
+    taken = snapshot_of([node("n1"), odd])
+    assert any(b"placer.dev/unreadable" in item for item in taken.items)
+    (kept,) = anonymized(taken).of_kind("Pod")
+    found = json.loads(kept)["metadata"]["annotations"]
+    assert found == {"placer.dev/unreadable": "what was found is not told"}
+
+
 def test_keys_are_names_too() -> None:
     """Labels, taints, affinities, spread, selectors of subgroups, resources, NUMA zones, queues, a Policy, an owner."""
     key, card, gpu = f"acme.example/{PLANTED}", f"acme.example/{PLANTED}-card", f"{PLANTED}.example/gpu"

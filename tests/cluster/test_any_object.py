@@ -237,9 +237,11 @@ class Double(ListServer):
             return Response(200, b'{"metadata": {"resourceVersion": "9"}, "items": []}')
         return super().get(path, parameters)
 
-    def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
+    def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
         if method == "GET":
-            return self.get(path, {"limit": "500"}) if path in self.lists else Response(404, b"{}")
+            asked = options.get("parameters") or {"limit": "500"}
+            page = {key: asked[key] for key in ("limit", "continue") if key in asked}
+            return self.get(path, page) if path in self.lists else Response(404, b"{}")
         if ("/leases" in path or "/configmaps" in path) and method in ("POST", "PUT", "PATCH"):
             metadata = {"name": "placer", "namespace": "placer", "resourceVersion": "1"}
             return Response(201 if method == "POST" else 200, json.dumps({**body, "metadata": metadata}).encode())

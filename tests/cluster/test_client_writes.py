@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from placer.cluster.reading.client import MERGE, Client, Unanswered
+from placer.cluster.reading.client import MERGE, Busy, Client, Unanswered
 from placer.errors import ClusterError
 
 #: Status, headers and parts of an answer; status 0: none, the connection is closed.
@@ -140,3 +140,12 @@ def test_a_watch_that_is_refused_is_an_error() -> None:
         pytest.raises(ClusterError, match=r"^/api: 403 no$"),
     ):
         list(client.follow("/api", {}, lambda _: None))
+
+
+def test_a_watch_that_there_is_no_time_for_says_when_to_ask_again() -> None:
+    with (
+        writing(429, {"Retry-After": "7"}, b'{"message": "later"}') as (_, client),
+        pytest.raises(Busy, match=r"^/api: 429 later$") as busy,
+    ):
+        list(client.follow("/api", {}, lambda _: None))
+    assert busy.value.again_after == 7.0

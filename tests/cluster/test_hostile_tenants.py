@@ -133,6 +133,26 @@ def test_an_app_group_that_cannot_be_read_keeps_back_who_names_it_and_nobody_who
     assert good_ones(a_pass([*bearing, _app_group("web")], [])[0]) == ALL_GOOD
 
 
+@pytest.mark.parametrize("kind", ["Pod", "PodGroup", "AppGroup"])
+def test_who_writes_that_an_object_cannot_be_read_is_not_believed(kind: str) -> None:
+    """Or a pod on a node would leave its gang, and what depends on an object of the name would wait."""
+    notes = {"placer.dev/unreadable": "so I say", "placer.dev/resource-versions": "{}", "placer.dev/snapshot": "me"}
+    app_group = _app_group("web")
+    app_group = {**app_group, "spec": {**app_group["spec"], "workloads": []}}
+    odd = [pod_group("odd", namespace=EVIL, minMember=1), live_pod("odd", namespace=EVIL, group="odd", cpu=1)]
+    documents = [
+        {**each, "metadata": {**each["metadata"], "annotations": {**each["metadata"].get("annotations", {}), **notes}}}
+        if each["kind"] == kind
+        else each
+        for each in [*good(), *odd, app_group]
+    ]
+    server, done = a_pass(documents, [])
+    assert done.result is not None
+    assert "Unreadable" not in {each.code for each in done.result.findings}
+    assert good_ones(server) == ALL_GOOD
+    assert [each for each in done.result.reasons.values() if "read" in each.message] == []
+
+
 def test_policies_for_subgroups_beyond_what_is_looked_at_make_a_group_invalid() -> None:
     _, done = a_pass([*good(), *HARM["policies for subgroups without end"]], [])
     assert done.result is not None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import STRATEGIC_MERGE
-from tests.cluster.api import Api
-from tests.cluster.faults import PODS, half_bound
+from placer.cluster import Client
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.client import STRATEGIC_MERGE, Response
+from placer.quantity import Resources
+from tests.cluster.api import PATIENCE, Api, Refused
+from tests.cluster.faults import PODS, at_first_binding, half_bound
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
@@ -119,3 +124,98 @@ def test_pods_that_are_made_larger_while_they_wait_do_not_come_first_either(
     cluster.create(*urgent)
     told = passes(code=None)
     assert {"urgent-0", "urgent-1"} <= bound(cluster).keys(), told
+
+
+def test_a_gang_whose_minimum_grows_in_the_middle_of_a_pass_is_bound_and_told_right(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(node("n1"), *gang("train", 3, least=2))
+    more = {"spec": {"minMember": 5}}
+    at_first_binding(monkeypatch, lambda _: cluster.patch(f"{GROUPS}/default/podgroups/train", more))
+    assert passes()["gangs"]["bound"] == 1
+    told = passes()
+    assert (told["unfinished"], told["incomplete"]) == ([], [])  # what was bound was all that it had
+    cluster.create(*gang("train", 5)[4:])
+    assert passes()["bound"] == 2
+    assert len(bound(cluster)) == 5
+
+
+def test_a_namespace_that_is_deleted_in_the_middle_of_a_gang_costs_nobody_else_anything(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the gang is refused; it is half-bound, told so, and rolled back like any other."""
+    cluster.create(node("n1"), *in_namespace("tenant", *gang("train", 4)), *gang("fine", 2))
+    sent, deleted = Client.send, list[str]()
+
+    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Response:
+        answer = sent(self, method, path, *rest, **options)
+        if path.endswith("/binding") and "/tenant/" in path and not deleted:
+            deleted.append(path)
+            cluster.delete("/api/v1/namespaces/tenant")
+        return answer
+
+    monkeypatch.setattr(Client, "send", send)
+    told = passes("--bind-workers", "1", code=6)
+    (found,) = half_bound(told).values()
+    assert (found["group"], found["bound"]) == ("PodGroup tenant/train", 1)
+    assert all("is being terminated" in why for why in found["missing"].values())
+    assert {"fine-0", "fine-1"} <= bound(cluster).keys()
+    told = passes("--roll-back")
+    assert told["gangs"]["rolledBack"] == 1
+
+
+def test_a_node_that_is_made_anew_in_the_middle_of_a_gang_gets_what_it_has_room_for(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its name and with another uid; what is bound to it stays there as far as the server knows."""
+    cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
+    sent, anew, heard = Client.send, list[str](), threading.Event()
+    really = SchedulerCache.node_happened
+
+    def node_happened(self: SchedulerCache, kind: str, item: bytes) -> None:
+        really(self, kind, item)
+        if kind == "ADDED":
+            heard.set()
+
+    def send(self: Client, method: str, path: str, body: Any = None, **options: Any) -> Response:
+        answer = sent(self, method, path, body, **options)
+        if path.endswith("/binding") and not anew:
+            anew.append(body["target"]["name"])
+            cluster.delete(f"/api/v1/nodes/{anew[0]}")
+            cluster.create(node(anew[0], cpu=8))
+            assert heard.wait(PATIENCE)
+        return answer
+
+    monkeypatch.setattr(SchedulerCache, "node_happened", node_happened)
+    monkeypatch.setattr(Client, "send", send)
+    told = passes("--bind-workers", "1", code=None)
+    assert anew
+    assert overfull(cluster) == []
+    assert told["bound"] == len(bound(cluster))
+    assert passes.code == (0 if told["bound"] == 4 else 6)
+
+
+AMOUNTS = (
+    *("0.1", "100u", "0.0001", "1e3", "1E3", "1e-3", "1n", ".5", "5.", "+3", "1Ki", "0.5Gi", "1.5e3", "12e6", "1m"),
+    *("1500m", "1.0005", "0.0005Gi", "1e1", "1E", "2E", "1Mi", "1M", "4611686018427387904", "1e18", "0.000000001"),
+    *("1e-9", "1e-10", "-0", "0", "+0.1", "0.1e1", "1.e3", "00012", "1k", "9223372036854775807"),
+)
+
+
+def test_amounts_in_odd_spellings_are_what_the_server_makes_of_them(cluster: Api) -> None:
+    """Else a tenant's pod would take more of a node than it is counted with."""
+    taken = 0
+    for resource in ("cpu", "memory", "example.com/x"):
+        for number, amount in enumerate(AMOUNTS):
+            made = live_pod(f"q-{number}")
+            requests = {resource: amount}
+            made["spec"]["containers"][0]["resources"] = {"requests": requests, "limits": requests}
+            try:
+                found = cluster.call("POST", PODS, made)
+            except Refused:
+                continue
+            taken += 1
+            written = found["spec"]["containers"][0]["resources"]["requests"]
+            assert Resources.parse(requests) == Resources.parse(written), (amount, written)
+            cluster.delete(f"{PODS}/q-{number}")
+    assert taken > 60

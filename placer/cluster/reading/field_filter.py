@@ -8,7 +8,7 @@ annotations of their own are skipped by the parser and never become a value. The
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_args, get_origin
@@ -113,7 +113,7 @@ class ListReader:
         """What an object is called, where a pod is, and what is wrong; whatever of it has the right type."""
         document = _dict(msgspec.json.decode(item))
         metadata = _dict(document.get("metadata"))
-        notes = {key: text for key, text in _texts(metadata.get("annotations")).items() if is_kept(key)}
+        notes = _kept_notes(_texts(metadata.get("annotations")))
         names = _some(metadata, "name", "namespace", "uid", "resourceVersion")
         labels = _texts(metadata.get("labels"))
         kept: dict[str, Any] = {"apiVersion": self._version, "kind": self._kind}
@@ -128,7 +128,7 @@ class ListReader:
         metadata = item.metadata
         if metadata is not msgspec.UNSET:
             notes = metadata.annotations
-            kept = {key: text for key, text in notes.items() if is_kept(key)} if isinstance(notes, dict) else {}
+            kept = _kept_notes(notes) if isinstance(notes, dict) else {}
             times = [each.time for each in getattr(metadata, "managedFields", None) or () if each.time]
             if times:
                 kept[UPDATED] = max(times)
@@ -140,6 +140,11 @@ class ListReader:
         """The text of an object, or only what it is called where it must not be read on."""
         wrong = object_refusal(text)
         return self._encode(self._name_of(text, wrong)) if wrong else text
+
+
+def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
+    """The annotations that are kept. That an object cannot be read is for us to say, and not for who wrote it."""
+    return {key: text for key, text in notes.items() if is_kept(key) and key != UNREADABLE}
 
 
 def _dict(value: object) -> dict[str, Any]:
