@@ -593,9 +593,17 @@ FINDINGS: Mapping[FindingCode, Code] = {
     ),
 }
 
-ConditionReason = Literal["Unschedulable", "SchedulerError"]
+ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 EventReason = Literal[
-    "Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted", "Defragmented", "NodeLost"
+    "Scheduled",
+    "Released",
+    "FailedScheduling",
+    "HalfBound",
+    "RolledBack",
+    "NodeOverfull",
+    "Preempted",
+    "Defragmented",
+    "NodeLost",
 ]
 
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
@@ -611,11 +619,23 @@ CONDITIONS: Mapping[ConditionReason, Code] = {
         "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
         "or who else changes these pods.",
     ),
+    "SchedulingGated": Code(
+        "The pod has the gate `placer.dev/hold` and keeps it (`--enforce gates`); the message says why, as those of "
+        "the two above do. The API server gives the same reason to every pod that is made with a gate.",
+        "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
+        "What the reason at the beginning of the message says.",
+    ),
 }
 
 #: Reasons of Events: of a PodGroup, of a pod that is in none, of a node.
 EVENTS: Mapping[EventReason, Code] = {
     "Scheduled": Code("A gang was bound.", "Successfully assigned 4 pods to 2 nodes", "Nothing."),
+    "Released": Code(
+        "Pods with the gate `placer.dev/hold` were released for their nodes (`--enforce gates`).",
+        "Released 4 pods for 2 nodes, where their scheduler binds them",
+        "Nothing, where their scheduler binds them. Where it does not, its own Events say why; what is not bound when "
+        "`--half-bound-patience` is over is deleted, to be made anew.",
+    ),
     "FailedScheduling": Code(
         "A gang waits for another reason than before; one Event for the whole gang.",
         "TopologyTooNarrow: needs 4 pods (nvidia.com/gpu 8 each) in one HyperNode of tier <= 1; the roomiest "

@@ -103,7 +103,8 @@ class LoopMetrics:
         )
         self._gangs = prometheus.Counter(
             "placer_gangs_total",
-            "Gangs of plans by what became of them: bound, short, halfBound, rolledBack, left (stale or refused).",
+            "Gangs of plans by what became of them: bound, released, short, halfBound, rolledBack, left (stale or "
+            "refused).",
             ("state",),
             registry=registry,
         )
@@ -130,6 +131,10 @@ class LoopMetrics:
             name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
             for name, text in (
                 ("half_bound_gangs", "Gangs that the last pass left half-bound."),
+                (
+                    "unbound_released_pods",
+                    "Released pods that their schedulers had not bound at the end of the last pass.",
+                ),
                 ("overfull_nodes", "Nodes that the last pass found over-full."),
                 ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
@@ -204,6 +209,7 @@ class LoopMetrics:
             self._gangs.labels(gang.state.value).inc()
         self._gangs.labels(GangState.LEFT.value).inc(len(done.plan.dropped))
         self._now["half_bound_gangs"].set(len(done.half_bound))
+        self._now["unbound_released_pods"].set(sum(len(gang.waiting) for gang in done.gangs))
         self._now["overfull_nodes"].set(len(done.overfull))
         self._now["unseen_gangs"].set(len(done.unseen))
         for each in done.cache.rejected.values() if done.cache is not None else ():

@@ -70,7 +70,8 @@ def read(
     with no_collection():
         objects: Objects = load(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         of_cluster = objects.snapshot is not None
-        instance = make_instance(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
+        named = scheduler_name or objects.snapshot
+        instance = make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
     if strict:
         refuse_findings(paths, instance.findings)
     return instance

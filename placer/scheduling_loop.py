@@ -154,12 +154,13 @@ class _Loop:
         self.lists = Reflectors(client, self._changed, self._heard)
 
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
-        if may_help(info, before, after, self._options.scheduler_name):
+        if may_help(info, before, after, self._options.scheduler_name, self._options.gates):
             self._news.set()
 
     def _heard(self, info: KindInfo, item: bytes) -> None:
         """Note what a kubelet rejects between passes: its controller may delete it before the next one."""
-        found = rejection_of(item, self._options.scheduler_name) if info.attribute == "pods" else None
+        name, gates = self._options.scheduler_name, self._options.gates
+        found = rejection_of(item, name, gates) if info.attribute == "pods" else None
         if found is not None:
             self._rejected.append(found)
 

@@ -15,10 +15,17 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Self
 
-from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.half_bound import in_turn, next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.planning.half_bound import (
+    in_turn,
+    next_to_go,
+    recorded_after,
+    recorded_before,
+    surplus,
+    with_earlier,
+)
 from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
@@ -128,6 +135,8 @@ class PassOptions:
         Seconds for which room that was made is held for its gang.
     controllers
         Kinds of objects of which it writes what their controllers would.
+    gates
+        Whether it decides for pods that have the hold gate alone, too, and releases them.
     """
 
     scheduler_name: str = "placer"
@@ -151,11 +160,17 @@ class PassOptions:
     evictions_per_hour: int = 0
     hold: float = 600.0
     controllers: frozenset[str] = frozenset()
+    gates: bool = False
 
     @property
     def disturbs(self) -> bool:
         """Whether it makes room where the Policy has it so."""
         return self.evictions_per_hour > 0 and not self.dry_run
+
+    @property
+    def binding_methods(self) -> tuple[str, ...]:
+        """Requests by which pods get their nodes."""
+        return ("POST", "PATCH") if self.gates else ("POST",)
 
     @property
     def record(self) -> tuple[str, str]:
@@ -419,8 +434,9 @@ def read_cluster(
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
-        found = [*failed_pods(client, options.scheduler_name, options.cool_down), *(done.heard or ())]
-        taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
+        name, gates = options.scheduler_name, options.gates
+        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
+        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
         if feed is not None:
             feed.open(taken)
         found += _rejected_since(client, done, taken)
@@ -440,7 +456,7 @@ def read_cluster(
             raise StrictFindings(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
-        done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance)
+        done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance, made.released)
         if feed is not None:
             feed.fill(done.cache)
     return snapshot, instance, done.cache
@@ -531,11 +547,11 @@ def _bind(
         done.plan = made.plan
         done.troubles += made.troubles
         done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
-    breaker = Breaker(client, options.binding.grace, methods=("POST",))
+    breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
     carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
     if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
         done.refused = breaker.open or breaker.refused
-    done.gangs = with_earlier(instance, snapshot.identities, carried_out, before)
+    done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:
         done.overfull, done.unseen = cache.overfull(), list(_unseen(done.gangs, cache.unseen()))
         if done.lost() is None:
@@ -547,9 +563,10 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     now, record = server_time(client), done.record.gangs
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
-    go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now)
-    _roll_back_in_turn(client, done, snapshot, go, stop)
-    after = recorded_after(done.gangs, record, anew, now)
+    grace = done.options.binding.grace
+    go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
+    _roll_back_in_turn(client, done, snapshot, instance, go, stop)
+    after = recorded_after(done.gangs, record, anew, now, _not_released(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     done.workloads = remembered(done.workloads, rejected, done.options.cool_down, now)
     done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
@@ -563,7 +580,12 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
 
 
 def _roll_back_in_turn(
-    client: Client, done: Pass, snapshot: Snapshot, keys: Iterable[GroupKey], stop: threading.Event
+    client: Client,
+    done: Pass,
+    snapshot: Snapshot,
+    instance: Instance,
+    keys: Iterable[GroupKey],
+    stop: threading.Event,
 ) -> None:
     """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass."""
     server, until = patient(client), time.monotonic() + _ROLLING_BACK
@@ -572,9 +594,9 @@ def _roll_back_in_turn(
         why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
         if why is None and time.monotonic() > until:
             why = "there was no time for it in this pass"
-        gang = gangs[key]
+        gang, only = gangs[key], surplus(instance, gangs[key])
         gangs[key] = (
-            roll_back(server, snapshot, gang) if why is None else replace(gang, reason=f"not rolled back: {why}")
+            roll_back(server, snapshot, gang, only) if why is None else replace(gang, reason=f"not rolled back: {why}")
         )
     done.gangs = list(gangs.values())
 
@@ -588,6 +610,12 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
     silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
     done.troubles += [trouble] if trouble is not None else []
     return silent
+
+
+def _not_released(done: Pass) -> list[PlannedBinding]:
+    """Pods that were to be released, and for certain were not."""
+    planned = [bind for batch in done.plan.batches for bind in batch.bindings if bind.held]
+    return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
 def _told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
@@ -618,7 +646,17 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             options.status,
             stop,
             done.backing_off,
+            _held_gangs(done, done.result.instance),
+            gates=options.gates,
         )
+
+
+def _held_gangs(done: Pass, instance: Instance) -> set[GroupKey]:
+    """Gangs of which pods have the hold gate, or were released."""
+    identities = done.snapshot.identities if done.snapshot is not None else {}
+    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].held]
+    found = {pod.group for pod in pods if pod.group is not None}
+    return found | {key for key, gang in done.half_bound_before.items() if gang.released}
 
 
 def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None:

@@ -70,7 +70,10 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
         help="with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
     )
     parser.add_argument(
-        "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
+        "--enforce",
+        choices=("bind", "gates"),
+        default="bind",
+        help="gates: decide for pods with the gate placer.dev/hold, too, and let their own scheduler bind them there",
     )
     keys = [each for each in parser._actions if each.dest not in _NO_KEYS]
     parser.set_defaults(defaults_of_keys={each.dest: each.default for each in keys})
@@ -240,22 +243,16 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
     Raises
     ------
     UsageError
-        Something makes no sense, or is not in this version.
+        Something makes no sense.
     """
     from placer.cluster.reading.guards import Guards
     from placer.cluster.writing.making_room import EvictionOptions
     from placer.cluster.writing.plan_execution import BindingOptions
     from placer.cluster.writing.status_writer import StatusOptions
     from placer.configuration import seconds_of
-    from placer.instance.pod_states import HOLD_GATE
     from placer.saved_passes import SavedPasses
     from placer.scheduling_pass import PassOptions
 
-    if options.enforce != "bind":
-        raise UsageError(
-            "--enforce gates is not in this version, which binds pods itself: found gates, expected bind; "
-            f"pods with the gate {HOLD_GATE} wait"
-        )
     folder = Path(options.save) if options.save is not None else None
     faults = _faults(options, folder)
     if faults:
@@ -289,6 +286,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         evictions_per_hour=options.max_evictions_per_hour,
         hold=options.hold_room,
         controllers=frozenset(options.controllers or ()),
+        gates=options.enforce == "gates",
     )
 
 
@@ -300,6 +298,11 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     if options.metrics_bind_address is not None and options.every is None:
         where = options.origins["metrics_bind_address"].name
         faults.append(f"{where}: found no --every, expected one: a single pass leaves its line")
+    if options.enforce == "gates" and options.max_evictions_per_hour > 0:
+        faults.append(
+            f"{options.origins['enforce'].name}: found gates with {options.origins['max_evictions_per_hour'].name} "
+            f"{options.max_evictions_per_hour}, expected one of the two: no room is made for pods that others bind"
+        )
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
             f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "

@@ -166,6 +166,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         **_decision(done),
         "planned": sum(len(batch.bindings) for batch in done.plan.batches),
         "bound": sum(len(gang.bound) for gang in done.gangs),
+        **_released(done),
         **_gangs(done),
         "unseen": [str(gang.key) for gang in done.unseen[:SHOWN]],
         "overfull": [str(each) for each in done.overfull],
@@ -190,6 +191,14 @@ def _summary(done: Pass) -> dict[str, Any]:
         "saved": done.saved,
         "notSaved": done.not_saved,
         "seconds": done.seconds,
+    }
+
+
+def _released(done: Pass) -> dict[str, Any]:
+    """How many of the pods that are bound were released, and which released ones no scheduler has bound yet."""
+    return {
+        "released": sum(bind.held for gang in done.gangs for bind in gang.bound),
+        "unbound": _some({bind.pod: bind.node for gang in done.gangs for bind in gang.waiting}),
     }
 
 
@@ -237,7 +246,7 @@ def _gangs(done: Pass) -> dict[str, Any]:
 
     result, dropped = done.result, done.plan.dropped
     left = {gang.key: gang.reason for gang in done.gangs if gang.state is GangState.LEFT}
-    incomplete = (GangState.SHORT, GangState.HALF_BOUND, GangState.ROLLED_BACK)
+    incomplete = (GangState.RELEASED, GangState.SHORT, GangState.HALF_BOUND, GangState.ROLLED_BACK)
     rejected = done.cache.rejected if done.cache is not None else {}
     return {
         "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in GangState}

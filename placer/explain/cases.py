@@ -203,7 +203,8 @@ class Case:
     def gated(self) -> Mapping[Key, Gated]:
         """Pods that scheduling gates keep from every scheduler."""
         objects, known = self._objects, self.instance.groups
-        ownership = Ownership(self.scheduler_name or objects.snapshot, objects.snapshot is not None)
+        named = self.scheduler_name or objects.snapshot
+        ownership = Ownership(named, objects.snapshot is not None, objects.gates)
         found = {}
         for pod in gated_pods(objects.pods, ownership):
             gates = tuple(sorted({gate.name for gate in pod.spec.scheduling_gates or ()}))
@@ -217,7 +218,8 @@ class Case:
         objects = self._objects
         named = self.scheduler_name or objects.snapshot
         with no_collection():
-            found = make_instance(objects, scheduler_name=named, cluster=objects.snapshot is not None)
+            of_cluster = objects.snapshot is not None
+            found = make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
         if self.before is not None:
             found = Outcome(found, self.before).carried_out()
         return found if self.only is None else without_waiting(found, self.only)

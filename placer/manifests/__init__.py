@@ -24,7 +24,7 @@ from pathlib import Path
 from placer.manifests.edits import edit
 from placer.manifests.faults import Faults
 from placer.manifests.files import read_texts
-from placer.manifests.raw_objects import SNAPSHOT, UNREADABLE, RawObject, from_documents, split
+from placer.manifests.raw_objects import ENFORCED, SNAPSHOT, UNREADABLE, RawObject, from_documents, split
 from placer.manifests.syntax import Text, object_refusal
 from placer.manifests.validation import (
     NEVER_SET_ASIDE,
@@ -38,6 +38,7 @@ from placer.manifests.validation import (
 from placer.manifests.writing import dump
 
 __all__ = [
+    "ENFORCED",
     "NEVER_SET_ASIDE",
     "SNAPSHOT",
     "UNREADABLE",

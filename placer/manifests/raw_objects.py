@@ -27,11 +27,23 @@ from placer.manifests import syntax
 from placer.manifests.faults import Faults
 from placer.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
 
-__all__ = ["SNAPSHOT", "UNREADABLE", "Identity", "ObjectShape", "Place", "RawObject", "from_documents", "split"]
+__all__ = [
+    "ENFORCED",
+    "SNAPSHOT",
+    "UNREADABLE",
+    "Identity",
+    "ObjectShape",
+    "Place",
+    "RawObject",
+    "from_documents",
+    "split",
+]
 
 
 #: Annotation of a List that is a cluster's snapshot: the name of the scheduler it was taken for.
 SNAPSHOT = "placer.dev/snapshot"
+#: Annotation of such a List: ``gates`` where it was taken for passes with ``--enforce gates``.
+ENFORCED = "placer.dev/enforce"
 #: Annotation, in a snapshot alone, of an object that was no such object: what was wrong with it, in words.
 UNREADABLE = "placer.dev/unreadable"
 
@@ -82,6 +94,12 @@ def snapshot_of(header: Header) -> str:
     if header.kind != "List" or not isinstance(header.metadata, TopMetadata):
         return ""
     return (header.metadata.annotations or {}).get(SNAPSHOT, "")
+
+
+def is_enforced_by_gates(header: Header) -> bool:
+    """Whether a list is a snapshot for passes that decide for pods with the hold gate."""
+    notes = header.metadata.annotations if isinstance(header.metadata, TopMetadata) else None
+    return (notes or {}).get(ENFORCED) == "gates"
 
 
 def read_top(text: msgspec.Raw) -> Top | None:
@@ -337,6 +355,8 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
         Whether it came by ``--with``.
     snapshot
         Of an object out of a cluster's snapshot, the name of the scheduler that it was taken for; else empty.
+    gates
+        Whether that snapshot was taken for passes with ``--enforce gates``.
     fits
         Whether it is known already that it has only fields that its kind has.
     """
@@ -350,6 +370,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     document: int
     added: bool = False
     snapshot: str = ""
+    gates: bool = False
     fits: bool = False
 
     @property
@@ -449,7 +470,7 @@ class _Splitter:
         self._added = added
         self._position = 0
         self._probe: Probe | None = None
-        self._snapshot = ""
+        self._snapshot, self._gates = "", False
         self._stopped = False
         self._headers = _Headers()
 
@@ -542,12 +563,13 @@ class _Splitter:
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
         else:
-            self._snapshot = ""
+            self._snapshot, self._gates = "", False
             self._slowly(text, Header())
 
     def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
         """Add the objects of a list; of a typed list the items may leave out what the list says."""
-        self._snapshot = snapshot_of(parent) or (self._snapshot if depth > 1 else "")
+        if depth == 1 or snapshot_of(parent):
+            self._snapshot, self._gates = snapshot_of(parent), is_enforced_by_gates(parent)
         typed = Header()
         if parent.kind != "List":
             typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
@@ -592,9 +614,10 @@ class _Splitter:
             self._add(header, inherit(header, parent, text))
 
     def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
-        names, origin = header.metadata or _NAMELESS, (self._text.name, self._position, self._added, self._snapshot)
+        names = header.metadata or _NAMELESS
+        origin = (self._text.name, self._position, self._added, self._snapshot)
         called = (header.apiVersion or "", header.kind or "", names.namespace or "", names.name or "")
-        self._keep(RawObject(*called, text, *origin, fits))
+        self._keep(RawObject(*called, text, *origin, self._gates, fits))
 
     def _keep(self, raw: RawObject) -> None:
         """Add an object that may be read on, or say why not."""

@@ -157,6 +157,8 @@ class Objects:
         Hash of the text of all objects, skipped ones included, in order; edits are part of it.
     snapshot
         Name of the scheduler that the cluster's snapshot among the input was taken for; None where there is none.
+    gates
+        Whether that snapshot was taken for passes that decide for pods with the hold gate.
     unknown_fields
         Fields that no object of their kind has, each place once, and kinds that are like one that is read.
     useless_files
@@ -194,6 +196,7 @@ class Objects:
     skipped_names: frozenset[Identity] = frozenset()
     sha256: str = ""
     snapshot: str | None = None
+    gates: bool = False
     unknown_fields: tuple[UnknownField, ...] = ()
     useless_files: tuple[UselessFile, ...] = ()
     unread: tuple[UnreadObject, ...] = ()
@@ -449,6 +452,7 @@ class _Validation:
             unknown_fields=tuple(self._unknown()),
             unread=tuple(self._unread),
             snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
+            gates=self._snapshot is not None and self._snapshot.gates,
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in self._held.items()},
             **{attribute: tuple(items) for attribute, (items, _) in self._held.items()},
         )

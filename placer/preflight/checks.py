@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -84,7 +84,8 @@ class _CheckedCluster:
     def census(self) -> SchedulerCensus | None:
         """None where pods may not be listed, which the rights tell."""
         try:
-            return count_pods(self.client, self.options.scheduler_name)
+            found = count_pods(self.client, self.options.scheduler_name)
+            return replace(found, nominated=()) if self.options.gates else found  # they may be nominated by us
         except Forbidden:
             return None
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NeededRight", "needed_rights", "read_kinds"]
 
+_GATES = "deploy/overlays/gates"
 #: Read beside what is always listed: where there are AppGroups, and last of all.
 _MORE = ("replica_sets", "pods")
 
@@ -92,6 +93,10 @@ def _reading(options: PassOptions) -> Iterator[NeededRight]:
 def _binding(options: PassOptions) -> Iterator[NeededRight]:
     if options.dry_run != "client":
         yield NeededRight(Right("", "pods/binding", "create"), "pods are bound")
+    if options.gates and options.dry_run != "client":
+        purpose, folder = "pods with the hold gate are released for their nodes (--enforce gates)", _GATES
+        yield NeededRight(Right("", "pods", "patch"), purpose, folder)
+        yield NeededRight(Right("", "pods/status", "patch"), purpose)
     if not options.dry_run and options.patience < float("inf"):
         purpose = "a gang that stays half-bound is taken back (not with --half-bound-patience inf)"
         yield NeededRight(Right("", "pods", "delete"), purpose)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import GANG_GATES, ControlPlane
 
 T = TypeVar("T")
+Started = Callable[[], None]
 POLICIES = Path(__file__).parents[2] / "deploy" / "crds" / "placer" / "policies.yaml"
 
 
@@ -81,8 +83,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[None]:
+def start_kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[Started]:
+    """Starts it, in the middle of a test; it runs until the test ends."""
+    yield partial(_start_scheduler, control_plane)
+    control_plane.end("kube-scheduler")
+
+
+@pytest.fixture
+def kube_scheduler(start_kube_scheduler: Started) -> None:
     """Runs as long as the test does."""
+    start_kube_scheduler()
+
+
+def _start_scheduler(control_plane: ControlPlane) -> None:
     config = control_plane.kubeconfig("kube-scheduler")
     control_plane.run(
         "kube-scheduler",
@@ -93,10 +106,6 @@ def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program:
         "--secure-port=0",
         f"--feature-gates={GANG_GATES}",
     )
-    try:
-        yield
-    finally:
-        control_plane.end("kube-scheduler")
 
 
 @pytest.fixture

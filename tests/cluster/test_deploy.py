@@ -103,6 +103,7 @@ ROLES = {
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
     "overlays/disruption": {READ, WRITE, ROLLBACK, "overlays/disruption/rbac-disruption.yaml"},
     "overlays/controllers": {READ, WRITE, ROLLBACK, "overlays/controllers/rbac-controllers.yaml"},
+    "overlays/gates": {READ, WRITE, ROLLBACK, "overlays/gates/rbac-gates.yaml"},
     "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 

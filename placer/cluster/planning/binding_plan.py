@@ -69,6 +69,8 @@ class PlannedBinding:
         The pod before it on the node, which may be of an earlier batch; None where it waits for none.
     resource_version
         The version of the pod that was decided upon; empty: any.
+    held
+        Whether the pod is not bound but released: its hold gate is taken away, and its own scheduler binds it.
     """
 
     pod: Key
@@ -78,6 +80,7 @@ class PlannedBinding:
     wait: WaitFor = WaitFor.NOTHING
     after: Key | None = None
     resource_version: str = ""
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +195,8 @@ def _planned(
 def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
     """The binding of a pod; of one that is in such an order, after the one before it."""
     pod = identities[binding.pod]
-    found = PlannedBinding(
-        binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=pod.resource_version
-    )
+    version, held = pod.resource_version, pod.held
+    found = PlannedBinding(binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=version, held=held)
     order = orders.get(binding.node)
     if order is None or binding.pod not in order.pods:
         return found

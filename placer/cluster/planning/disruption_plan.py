@@ -101,7 +101,7 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
     text = BytesIO()
     snapshot.write_text(text)
     added = load([Text("cluster", text.getvalue())], with_=wanted_text(new), lenient=True)
-    return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True)
+    return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
 
 
 class _NamedObject(ObjectView):

@@ -48,6 +48,7 @@ class GangState(Enum):
     """What became of a gang."""
 
     BOUND = "bound"  #: all of its bindings
+    RELEASED = "released"  #: all of its pods have a node, and schedulers are still to bind some that were released
     SHORT = "short"  #: not all, but it is ready
     HALF_BOUND = "halfBound"  #: some, and it is not ready
     ROLLED_BACK = "rolledBack"  #: what had been bound is deleted
@@ -72,6 +73,8 @@ class GangOutcome:
         Why it was left or stays half-bound, or when it is tried again after it was rolled back.
     before
         What earlier passes had bound of it where it was half-bound then.
+    waiting
+        Pods among these that were released, and that their own scheduler has not bound yet.
     """
 
     key: GroupKey
@@ -80,6 +83,7 @@ class GangOutcome:
     missing: dict[Key, str] = field(default_factory=dict)
     reason: str = ""
     before: tuple[PlannedBinding, ...] = ()
+    waiting: tuple[PlannedBinding, ...] = ()
 
 
 def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome) -> Iterator[GangOutcome]:

@@ -5,6 +5,9 @@ than a pass's patience it is rolled back whole: what this pass and earlier ones 
 off* before it is tried again, one minute after the first time and twice as long after each further one, an hour at
 most. (Kueue's ``waitForPodsReady`` does the same, with the same figures.)
 
+**Released pods.** A gang of which placer has released pods that their own scheduler does not bind is held to the same
+patience: nothing but to delete a pod puts its gate back. Where the gang is ready without them, they alone go.
+
 **Which goes first.** Gangs may hold each other's room, and then some must go and others need not. Of those whose
 patience is over, those go that nothing can complete, since none of their pods waits; of the others the less urgent
 half, so that of two it is one: those of the lowest priority, among equals the youngest, then the last by name. The
@@ -20,7 +23,7 @@ what room all others leave.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import compress
@@ -29,16 +32,17 @@ from typing import TypeVar
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.earlier_passes import HalfBoundGang
+from placer.cluster.reading.earlier_passes import HalfBoundGang, ready_without
 from placer.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, record_bytes, shapes_of
 from placer.cluster.reading.rejections import back_off
+from placer.cluster.reading.released import mark
 from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.words import counted
 
-__all__ = ["RecordedPlan", "in_turn", "next_to_go", "recorded_after", "recorded_before", "with_earlier"]
+__all__ = ["RecordedPlan", "in_turn", "next_to_go", "recorded_after", "recorded_before", "surplus", "with_earlier"]
 
 T = TypeVar("T")
 
@@ -154,7 +158,8 @@ def _still_recorded(
     instance: Instance, record: Mapping[GroupKey, GangRecord], half_bound: Mapping[GroupKey, HalfBoundGang]
 ) -> dict[GroupKey, GangRecord]:
     """What stays recorded of gangs that are still there."""
-    known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
+    there = (key for key in record if key in instance.groups or key in half_bound)
+    known = {key: _kept(record[key], key in half_bound) for key in there}
     return {key: each for key, each in known.items() if each is not None}
 
 
@@ -185,22 +190,30 @@ def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
 def _may_stay_half_bound(
     instance: Instance, nothing: Outcome, batch: Batch, now: datetime
 ) -> dict[GroupKey, GangRecord]:
-    """Gangs of a batch that are not ready yet and take more than one binding, with what is recorded of these."""
+    """Gangs of a batch that are not ready yet and take more than one binding, and those of which a pod is released,
+    since its scheduler may not bind it; with what is recorded of these.
+    """
     found: dict[GroupKey, list[PlannedBinding]] = {}
     for bind in batch.bindings:
         key = instance.pods[bind.pod].group
-        if key is not None and key.api_group:
+        if key is not None:
             found.setdefault(key, []).append(bind)
     return {
         key: GangRecord(
             now,
-            digests(bind.uid for bind in binds),
+            digests(mark(bind.uid, bind.node) if bind.held else bind.uid for bind in binds),
             size=len(binds),
             shapes=shapes_of(instance.pods[bind.pod].requests for bind in binds),
         )
         for key, binds in found.items()
-        if len(binds) > 1 and not nothing.ready(instance.groups[key])
+        if _is_risky(instance, nothing, key, binds)
     }
+
+
+def _is_risky(instance: Instance, nothing: Outcome, key: GroupKey, binds: Sequence[PlannedBinding]) -> bool:
+    if any(bind.held for bind in binds):
+        return True
+    return bool(key.api_group) and len(binds) > 1 and not nothing.ready(instance.groups[key])
 
 
 def with_earlier(
@@ -208,6 +221,7 @@ def with_earlier(
     identities: Mapping[Key, Identity],
     gangs: Sequence[GangOutcome],
     half_bound: Mapping[GroupKey, HalfBoundGang],
+    unbound: Collection[Key] = (),
 ) -> list[GangOutcome]:
     """The gangs after a pass, with what earlier passes had bound of them; one left as it was is half-bound still.
 
@@ -219,26 +233,61 @@ def with_earlier(
         What became of the gangs of the plan.
     half_bound
         Those that were half-bound before, planned or not.
+    unbound
+        Released pods that their schedulers have not bound yet.
     """
     planned = {gang.key: gang for gang in gangs}
-    found = [_with_members(instance, identities, gang, half_bound.get(gang.key)) for gang in gangs]
+    found = [_with_members(instance, identities, gang, half_bound.get(gang.key), unbound) for gang in gangs]
     for key, half in half_bound.items():
         if key not in planned:
-            missing = next(Outcome(instance, Placement()).shortages(instance.groups[key]), None)
-            why = missing.message if missing is not None else instance.groups[key].invalid or ""
-            gang = GangOutcome(key, GangState.HALF_BOUND, reason=why)
-            found.append(_with_members(instance, identities, gang, half))
+            gang = GangOutcome(key, GangState.LEFT, reason=_why_not_ready(instance, key))
+            found.append(_with_members(instance, identities, gang, half, unbound))
     return found
 
 
+def _why_not_ready(instance: Instance, key: GroupKey) -> str:
+    """Why a gang is not ready as it stands; empty where it is, or is one pod."""
+    group = instance.groups.get(key)
+    if group is None:
+        return ""
+    missing = next(Outcome(instance, Placement()).shortages(group), None)
+    return missing.message if missing is not None else group.invalid or ""
+
+
 def _with_members(
-    instance: Instance, identities: Mapping[Key, Identity], gang: GangOutcome, half: HalfBoundGang | None
+    instance: Instance,
+    identities: Mapping[Key, Identity],
+    gang: GangOutcome,
+    half: HalfBoundGang | None,
+    unbound: Collection[Key],
 ) -> GangOutcome:
-    if half is None:
-        return gang
-    before = tuple(PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "") for pod in half.members)
-    state = GangState.HALF_BOUND if gang.state is GangState.LEFT else gang.state
-    return replace(gang, state=state, before=before)
+    before: tuple[PlannedBinding, ...] = ()
+    if half is not None:
+        pods = [(pod, pod in half.released) for pod in (*half.members, *half.released)]
+        before = tuple(
+            PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "", held=held) for pod, held in pods
+        )
+    waiting = tuple(bind for bind in (*before, *gang.bound) if bind.pod in unbound)
+    state = _state(instance, gang, half, bool(waiting))
+    reason = f"not bound by its scheduler: {_released_for(waiting)}" if waiting and not gang.reason else gang.reason
+    return replace(gang, state=state, before=before, waiting=waiting, reason=reason)
+
+
+def _state(instance: Instance, gang: GangOutcome, half: HalfBoundGang | None, waits: bool) -> GangState:
+    """The state of a gang, with what earlier passes left of it, and whether schedulers are still to bind some of it."""
+    state = gang.state
+    if half is not None and state is GangState.LEFT:
+        group = instance.groups.get(gang.key)
+        whole = group is None or Outcome(instance, Placement()).ready(group)
+        state = GangState.BOUND if whole else GangState.HALF_BOUND
+    if not waits or state is not GangState.BOUND:
+        return state
+    return GangState.HALF_BOUND if half is not None and half.overdue else GangState.RELEASED
+
+
+def _released_for(waiting: Sequence[PlannedBinding]) -> str:
+    first = f"Pod {waiting[0].pod}, released for Node {waiting[0].node}"
+    return first if len(waiting) == 1 else f"{first}, and {len(waiting) - 1} more"
 
 
 def next_to_go(
@@ -248,6 +297,7 @@ def next_to_go(
     record: Mapping[GroupKey, GangRecord],
     patience: float,
     now: datetime,
+    grace: float = 0.0,
 ) -> tuple[list[GroupKey], list[GroupKey]]:
     """The gangs that are to be rolled back, and those that were as impatient and stay.
 
@@ -259,17 +309,13 @@ def next_to_go(
         Seconds for which a gang may stay half-bound.
     now
         When.
+    grace
+        Fewest seconds that schedulers have to bind what was released, whatever the patience.
     """
-    over = [
-        gang.key
-        for gang in gangs
-        if gang.state is GangState.HALF_BOUND
-        and gang.key in record
-        and (now - record[gang.key].since).total_seconds() >= patience
-    ]
+    over = [gang.key for gang in gangs if _is_over(gang, record.get(gang.key), patience, grace, now)]
     if patience <= 0:
         return over, []
-    hopeless = [key for key in over if not instance.groups[key].pending]
+    hopeless = [key for key in over if key not in instance.groups or not instance.groups[key].pending]
 
     def urgency(key: GroupKey) -> tuple[int, float, GroupKey]:
         priority = half_bound[key].priority if key in half_bound else instance.groups[key].priority
@@ -278,6 +324,29 @@ def next_to_go(
     others = sorted((key for key in over if key not in hopeless), key=urgency)
     stay = len(others) // 2
     return hopeless + others[stay:], others[:stay]
+
+
+def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grace: float, now: datetime) -> bool:
+    """Whether patience with a gang is over that is half-bound, or that schedulers do not bind."""
+    if record is None or (gang.state is not GangState.HALF_BOUND and not gang.waiting):
+        return False
+    least = max(patience, grace) if gang.waiting else patience
+    return (now - record.since).total_seconds() >= least
+
+
+def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
+    """The released pods of a gang that are to go alone, since it is ready without them; None where all of it goes.
+
+    Parameters
+    ----------
+    instance
+        What was decided upon.
+    gang
+        With which patience is over.
+    """
+    pods = frozenset(bind.pod for bind in gang.waiting)
+    new = Placement.of({bind.pod: bind.node for bind in gang.bound})
+    return pods if pods and ready_without(Outcome(instance, new).carried_out(), gang.key, pods) else None
 
 
 def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
@@ -297,19 +366,43 @@ def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
     return [each for _, each in sorted(turns, key=itemgetter(0))]
 
 
+def _is_complete(gang: GangOutcome) -> bool:
+    return gang.state in _COMPLETE and not gang.waiting
+
+
+def _without_refused(
+    record: Mapping[GroupKey, GangRecord], refused: Iterable[PlannedBinding]
+) -> dict[GroupKey, GangRecord]:
+    void = digests(mark(bind.uid, bind.node) for bind in refused)
+    return {key: replace(each, pods=each.pods - void) for key, each in record.items()}
+
+
 def recorded_after(
     gangs: Iterable[GangOutcome],
     record: Mapping[GroupKey, GangRecord],
     patient_anew: Iterable[GroupKey],
     now: datetime,
+    refused: Iterable[PlannedBinding] = (),
 ) -> dict[GroupKey, GangRecord]:
-    """What stays recorded after a pass: what is half-bound, what may be, and what was rolled back."""
-    found, anew = dict(record), frozenset(patient_anew)
+    """What stays recorded after a pass: what is half-bound, what may be, and what was rolled back.
+
+    Parameters
+    ----------
+    gangs, record
+        As they are after a pass, and as it was before the first binding.
+    patient_anew
+        Gangs that have their patience anew.
+    now
+        When.
+    refused
+        Pods that were to be released and for certain were not: whoever takes their gates away now has no place by it.
+    """
+    found, anew = _without_refused(record, refused), frozenset(patient_anew)
     for gang in gangs:
         recorded = found.get(gang.key)
         if recorded is None:
             continue
-        if gang.state in _COMPLETE:
+        if _is_complete(gang):
             del found[gang.key]
         elif gang.state is GangState.ROLLED_BACK:
             times = recorded.rolled_back + 1

@@ -217,7 +217,8 @@ class RuleChecks:
             return
         objects = replace(self._objects, pods=tuple(self._unread.values()))
         self._unread.clear()
-        for key, pod in make_instance(objects, scheduler_name=self._snapshot.scheduler_name, cluster=True).pods.items():
+        name, gates = self._snapshot.scheduler_name, self._snapshot.gates
+        for key, pod in make_instance(objects, scheduler_name=name, cluster=True, gates=gates).pods.items():
             self._note(pod)
             if pod.group is not None:
                 self._members[key] = pod.group

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,9 @@ class Overfull:
 
 @dataclass(slots=True)
 class Holding:
-    """What a pod holds on its node; ``ours`` where that is by a binding of this pass."""
+    """What a pod holds on its node; ``ours`` where that is by a binding of this pass, ``released`` as long as its own
+    scheduler is still to bind it.
+    """
 
     uid: str
     node: str
@@ -73,8 +75,21 @@ class Holding:
     requests: Resources
     ports: tuple[HostPort, ...]
     ours: bool = False
+    released: bool = False
     seen: bool = True  #: whether an event showed it there
     answer: KubeletAnswer = KubeletAnswer.NOTHING
+
+    def is_given(self, view: PodView) -> bool:
+        """Whether it is that pod's, and the pod has its node from us."""
+        return (self.ours or self.released) and self.uid == view.metadata.uid
+
+    def is_before(self, view: PodView) -> bool:
+        """Whether the pod, which has its node from us, is shown as it was before it was bound."""
+        return view.waits if self.released else view.spec.node_name is None
+
+    def is_released_in(self, view: PodView) -> bool:
+        """Whether the pod is shown released, so that the rest is its scheduler's."""
+        return self.released and not view.spec.scheduling_gates
 
     def is_as(self, other: Holding) -> bool:
         """Whether another one is of the same pod and holds the same, in the same way."""
@@ -154,7 +169,8 @@ class NodeRoom:
         return [each for name in sorted(ours) if name in nodes for each in self._overfull_on(nodes[name])]
 
     def _overfull_on(self, node: Node) -> Iterator[Overfull]:
-        standing = [each for each in map(self.holdings.__getitem__, self._on[node.name]) if each.state.on_node]
+        held = map(self.holdings.__getitem__, self._on[node.name])
+        standing = [each for each in held if each.state.on_node and not each.released]
         for resource in sorted({name for each in standing if each.ours for name in each.requests}):
             amount = sum(each.requests[resource] for each in standing)
             if amount > node.allocatable[resource]:
@@ -230,12 +246,14 @@ class SchedulerCache:
         With which it begins, as it was taken: what comes later is compared with it, not with what is decided upon.
     instance
         What is decided upon, with what earlier passes left behind.
+    released
+        Pods that earlier passes released, and that count as bound already.
     """
 
-    def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
+    def __init__(self, snapshot: Snapshot, instance: Instance, released: Container[Key] = ()) -> None:
         self._instance = instance
         self._news = threading.Condition(threading.RLock())
-        self._ownership = Ownership(snapshot.scheduler_name, cluster=True)
+        self._ownership = Ownership(snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
         self._nodes: dict[str, Node] = dict(instance.nodes)
         self._room = NodeRoom()
         self._rules = RuleChecks(snapshot, instance)
@@ -251,7 +269,8 @@ class SchedulerCache:
         for key, pod in instance.pods.items():
             if pod.node is not None:
                 uid = snapshot.identities[key].uid
-                self._room.hold(key, Holding(uid, pod.node, pod.state, pod.requests, pod.host_ports))
+                held = Holding(uid, pod.node, pod.state, pod.requests, pod.host_ports, released=key in released)
+                self._room.hold(key, held)
                 self._rules.stands(key, pod.node)
 
     # ------------------------------------------------------------------------------------------------- what happens
@@ -308,11 +327,13 @@ class SchedulerCache:
 
     def _there(self, view: PodView, item: bytes) -> None:
         key, held = view.key, self._room.holdings.get(view.key)
-        if held is not None and held.ours and held.uid == view.metadata.uid:
-            if view.spec.node_name is None:  # of before the binding
+        if held is not None and held.is_given(view):
+            if held.is_before(view):
                 self._pending.compare(view, item)
+                if held.is_released_in(view):
+                    self._unconfirmed.unseen.discard(key)
                 return
-            if view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
+            if held.ours and view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
                 return
         self._pending.compare(view, item)
@@ -320,7 +341,7 @@ class SchedulerCache:
 
     def _confirm(self, key: Key, held: Holding, view: PodView) -> None:
         """Hear of a pod of this pass where we bound it."""
-        held.seen, held.answer = True, view.kubelet_answer
+        held.seen, held.released, held.answer = True, False, view.kubelet_answer
         self._unconfirmed.unseen.discard(key)
         if held.answer is not KubeletAnswer.NOTHING:
             self._unconfirmed.unanswered.discard(key)
@@ -348,7 +369,7 @@ class SchedulerCache:
             self._release(replaced)
         old = self._room.holdings.get(key)
         if old is not None and old.is_as(new):
-            old.state = new.state
+            old.state, old.released = new.state, False
             return
         self._release(key)
         self._room.hold(key, new)
@@ -385,7 +406,8 @@ class SchedulerCache:
         with self._news:
             for each in binds:
                 pod = self._instance.pods[each.pod]
-                held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports, ours=True, seen=False)
+                held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports)
+                held.ours, held.released, held.seen = True, each.held, False
                 self._room.hold(each.pod, held)
                 self._rules.stands(each.pod, each.node)
                 self._unconfirmed.add(each.pod)
@@ -426,6 +448,17 @@ class SchedulerCache:
         """Pods of this pass that no event showed where they were bound."""
         with self._news:
             return set(self._unconfirmed.unseen)
+
+    def is_held(self, bind: PlannedBinding) -> bool:
+        """Whether room is held for a binding of this pass: it was made, or may be."""
+        with self._news:
+            held = self._room.holdings.get(bind.pod)
+            return held is not None and (held.uid, held.node, held.ours) == (bind.uid, bind.node, True)
+
+    def unbound(self) -> set[Key]:
+        """Released pods that their own schedulers have not bound yet."""
+        with self._news:
+            return {key for key, held in self._room.holdings.items() if held.released}
 
     def unanswered(self) -> list[str]:
         """Uids of pods of this pass to which no kubelet has answered."""

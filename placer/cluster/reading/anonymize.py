@@ -179,7 +179,7 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
     _resolve_patterns(documents)
     if any(map(_needs_instance, documents)):
         objects = snapshot.objects()
-        instance = make_instance(objects, scheduler_name=snapshot.scheduler_name, cluster=True)
+        instance = make_instance(objects, scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
         _catch_up(documents, instance)
         _state_measured(documents, instance, objects.config_maps)
     texts: set[str] = {snapshot.scheduler_name}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPLY",
+    "JSON",
     "MERGE",
     "STRATEGIC_MERGE",
     "Busy",
@@ -52,7 +53,9 @@ __all__ = [
 Item = TypeVar("Item")
 AnyPage = TypeVar("AnyPage", bound="Page[Any]")
 
-#: Content types of patches: server-side apply, any object, and Kubernetes' own, whose lists are merged by key.
+#: Content types: of objects, and of patches: server-side apply, any object, and Kubernetes' own, whose lists are merged
+#: by key.
+JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
@@ -415,7 +418,7 @@ class Client:
         body: object = None,
         *,
         parameters: Mapping[str, str] | None = None,
-        kind: str = "application/json",
+        kind: str = JSON,
         timeout: float = _WRITTEN,
     ) -> Response:
         """Write something below the server's root, once; what an answer means is for the caller to say.

@@ -9,6 +9,10 @@ it as the gang had when it was begun, and none that requests something else than
 meanwhile, or makes larger, waits until it is complete, or nothing would be as urgent as what is added to a gang of
 which one pod cannot be bound.
 
+**Pods that placer has released** (:mod:`placer.cluster.reading.released`) and that their own scheduler has not bound
+yet. In the snapshot they are bound to the nodes for which they were released. Their gangs stay recorded until all of
+them are bound; where some are after half a minute and the gang is not ready without the others, it is half-bound.
+
 **Room that a pass has made by evictions** is held for the gang: as long as victims are on their way out, its pods are
 in the snapshot as another scheduler's that are nominated to their nodes; once all are gone it comes first, too.
 
@@ -23,7 +27,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,6 +35,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shape
+from placer.cluster.reading.released import ReleasedPod, mark, released_pods
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import GroupKey, Instance, Key, PodState
@@ -51,6 +56,7 @@ __all__ = [
     "instance_in",
     "marked",
     "prepared",
+    "ready_without",
 ]
 
 #: Scheduling gate of pods whose gang backs off, in the snapshot alone.
@@ -58,6 +64,8 @@ BACKING_OFF = "placer.dev/backing-off"
 #: Scheduler, in the snapshot alone, of pods for which room is being made.
 ROOM = "placer.dev-room-is-made"
 _HIGHEST = 2**31 - 1
+#: How long the scheduler of released pods has for them before their gang counts as half-bound.
+_BINDS_WITHIN = timedelta(seconds=30)
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -72,6 +80,10 @@ class HalfBoundGang:
         Those of its bound pods that placer bound.
     missing
         Pods of it that wait and come first, as many as it lacks.
+    released
+        Those of its pods that placer released and that their scheduler is still to bind.
+    overdue
+        Whether that scheduler has bound others of it, has had time for these, and the gang is not ready without them.
     since
         When it may have become half-bound.
     priority
@@ -82,6 +94,8 @@ class HalfBoundGang:
     since: datetime
     priority: int
     missing: tuple[Key, ...] = ()
+    released: tuple[Key, ...] = ()
+    overdue: bool = False
 
 
 class RoomState(Enum):
@@ -118,6 +132,8 @@ class Prepared:
         Pods that are not tried yet.
     room
         What is so of the room that is held.
+    released
+        Pods that count as bound, since placer has released them for their nodes.
     """
 
     snapshot: Snapshot
@@ -125,6 +141,7 @@ class Prepared:
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
     room: RoomState = RoomState.NONE
+    released: frozenset[Key] = frozenset()
 
 
 def prepared(
@@ -152,10 +169,11 @@ def prepared(
     held
         Room that an earlier pass has made.
     """
-    found = changed(snapshot, _cooled(cooling))
-    instance = instance_in(found)
     begun, at = record or {}, now or datetime.now(UTC)
-    half = _half_bound(found, instance, begun)
+    released = released_pods(snapshot, begun)
+    found = changed(snapshot, _cooled(cooling) | _given(released))
+    instance = instance_in(found)
+    half = _half_bound(found, instance, begun, released, at)
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
     waiting |= _rejected(found, instance, rejected or {})
     room = _room_state(found, instance, held, at)
@@ -165,9 +183,9 @@ def prepared(
     changes = _raised(first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
-        return Prepared(found, instance, half, waiting, room)
+        return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
     raised = changed(found, changes)
-    return Prepared(raised, instance_in(raised), half, waiting, room)
+    return Prepared(raised, instance_in(raised), half, waiting, room, frozenset(_unbound(released)))
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
@@ -260,21 +278,93 @@ def marked(
 
 
 def _half_bound(
-    snapshot: Snapshot, instance: Instance, record: Mapping[GroupKey, GangRecord]
+    snapshot: Snapshot,
+    instance: Instance,
+    record: Mapping[GroupKey, GangRecord],
+    released: Mapping[Key, ReleasedPod],
+    now: datetime,
 ) -> dict[GroupKey, HalfBoundGang]:
-    """Gangs that are not ready and of which placer has bound pods."""
-    nothing, found = Outcome(instance, Placement()), {}
+    """Gangs of which placer has bound or released pods, and that are not ready or not all bound yet."""
+    unbound: dict[GroupKey, list[Key]] = defaultdict(list)
+    for pod, each in sorted(released.items()):
+        unbound[each.gang].append(pod)
+    found = {}
     for key, recorded in sorted(record.items()):
-        group = instance.groups.get(key)
-        if group is None or nothing.ready(group):
-            continue
-        ours = tuple(
-            pod for pod in group.bound if not recorded.pods.isdisjoint(digests([snapshot.identities[pod].uid]))
-        )
-        if ours:
-            missing = _missing(snapshot, instance, group.pending, recorded, ours)
-            found[key] = HalfBoundGang(ours, recorded.since, group.priority, missing)
+        gang = _begun_gang(snapshot, instance, key, recorded, {pod: released[pod] for pod in unbound[key]})
+        if gang is not None:
+            overdue = bool(gang.members and gang.released) and now - recorded.since >= _BINDS_WITHIN
+            late = overdue and not ready_without(instance, key, gang.released)
+            found[key] = replace(gang, overdue=late)
     return found
+
+
+def _begun_gang(
+    snapshot: Snapshot,
+    instance: Instance,
+    key: GroupKey,
+    recorded: GangRecord,
+    released: Mapping[Key, ReleasedPod],
+) -> HalfBoundGang | None:
+    """A gang that is recorded, with its released pods; None where there is nothing left to do about it."""
+    theirs = tuple(pod for pod in _unbound(released) if pod in instance.pods)
+    group = instance.groups.get(key)
+    if group is None:  # one pod in no PodGroup that is not pending
+        return HalfBoundGang((), recorded.since, instance.pods[theirs[0]].priority, (), theirs) if theirs else None
+    ours = _recorded_members(snapshot, instance, recorded, set(group.bound) - set(theirs))
+    ready = Outcome(instance, Placement()).ready(group)
+    if not (theirs if ready else (*ours, *released)):
+        return None
+    missing = () if ready else _missing(snapshot, instance, group.pending, recorded, (*ours, *theirs))
+    return HalfBoundGang(ours, recorded.since, group.priority, missing, theirs)
+
+
+def _recorded_members(
+    snapshot: Snapshot, instance: Instance, recorded: GangRecord, bound: Iterable[Key]
+) -> tuple[Key, ...]:
+    """Those of the bound pods that placer bound, or released for the nodes on which they are."""
+
+    def is_ours(key: Key) -> bool:
+        uid = snapshot.identities[key].uid
+        return not recorded.pods.isdisjoint(digests([uid, mark(uid, instance.pods[key].node or "")]))
+
+    return tuple(sorted(filter(is_ours, bound)))
+
+
+def ready_without(instance: Instance, key: GroupKey, pods: Collection[Key]) -> bool:
+    """Whether a gang would be ready without some of its bound pods; one that is no PodGroup is not.
+
+    Parameters
+    ----------
+    instance
+        In which they are bound.
+    key
+        The gang.
+    pods
+        Those that do not count.
+    """
+    group = instance.groups.get(key)
+    if group is None or not key.api_group:
+        return False
+    parts = tuple(replace(part, bound=_left(part.bound, pods)) for part in group.sub_groups)
+    rest = replace(group, bound=_left(group.bound, pods), sub_groups=parts)
+    return Outcome(instance, Placement()).ready(rest)
+
+
+def _left(bound: Iterable[Key], without: Collection[Key]) -> tuple[Key, ...]:
+    return tuple(key for key in bound if key not in without)
+
+
+def _unbound(released: Mapping[Key, ReleasedPod]) -> list[Key]:
+    """Those that another scheduler is to bind."""
+    return [key for key, each in released.items() if not each.ours]
+
+
+def _given(released: Mapping[Key, ReleasedPod]) -> dict[tuple[str, Key], Change]:
+    return {("Pod", key): partial(_bound, each.node) for key, each in released.items() if not each.ours}
+
+
+def _bound(node: str, pod: dict[str, Any]) -> None:
+    pod["spec"]["nodeName"] = node
 
 
 def _missing(
@@ -331,7 +421,7 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
 
 def instance_in(snapshot: Snapshot) -> Instance:
     """What a snapshot of a cluster states."""
-    return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+    return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
 
 
 def changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], Change]) -> Snapshot:

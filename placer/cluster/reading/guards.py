@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from placer.cluster.reading.earlier_passes import Change, changed
 from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.views import ObjectView, read_view
+from placer.cluster.reading.views import ObjectView, PodView, read_view
 from placer.instance import Key
 from placer.manifests.label_selectors import matches, parse_label_selector
 
@@ -46,15 +44,6 @@ class Guards:
         return not self.namespaces or namespace in self.namespaces
 
 
-class _NamedSpec(msgspec.Struct, rename="camel"):
-    scheduler_name: str = ""
-    node_name: str | None = None
-
-
-class _PendingView(ObjectView):
-    spec: _NamedSpec = msgspec.field(default_factory=_NamedSpec)
-
-
 def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
     """Write into a snapshot what a pass is kept to.
 
@@ -70,9 +59,9 @@ def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
 
 def _gated(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
     for item in snapshot.of_kind("Pod") if guards.namespaces else ():
-        pod = read_view(item, _PendingView)
-        ours = pod.spec.scheduler_name == snapshot.scheduler_name and not pod.spec.node_name
-        if ours and not guards.admits(pod.metadata.namespace):
+        pod = read_view(item, PodView)
+        ours = pod.spec.scheduler_name == snapshot.scheduler_name or (snapshot.gates and pod.is_held)
+        if ours and not pod.spec.node_name and not guards.admits(pod.metadata.namespace):
             yield ("Pod", pod.key), _gate
 
 

@@ -15,7 +15,9 @@ from placer.kube.pod import TERMINAL_PHASES
 __all__ = ["may_help"]
 
 
-def may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str) -> bool:
+def may_help(
+    info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool = False
+) -> bool:
     """Whether a pod that waits may be placed after a change.
 
     Parameters
@@ -26,27 +28,29 @@ def may_help(info: KindInfo, before: bytes | None, after: bytes | None, schedule
         What a snapshot keeps of it; None: there was, or is, none.
     scheduler_name
         Whose pending pods are ours.
+    gates
+        Whether those are, too, that have the hold gate alone.
     """
     if info.attribute == "pods":
-        return _pod_may_help(info, before, after, scheduler_name)
+        return _pod_may_help(info, before, after, scheduler_name, gates)
     if before is None or after is None:
         return True
     return essence(info, before) != essence(info, after)
 
 
-def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str) -> bool:
+def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool) -> bool:
     was, now = (None if item is None else read_view(item, PodView) for item in (before, after))
     if now is None or now.status.phase in TERMINAL_PHASES:
         return _holds_room(was)
     if before is None or after is None:
-        return _waits(now, scheduler_name)
+        return _waits(now, scheduler_name, gates)
     if _holds_room(now):
         return _holds_room(was) and essence(info, before) != essence(info, after)  # else it took room
-    return _waits(now, scheduler_name) and essence(info, before) != essence(info, after)
+    return _waits(now, scheduler_name, gates) and essence(info, before) != essence(info, after)
 
 
-def _waits(pod: PodView, scheduler_name: str) -> bool:
-    return not pod.spec.node_name and pod.spec.scheduler_name == scheduler_name
+def _waits(pod: PodView, scheduler_name: str, gates: bool) -> bool:
+    return not pod.spec.node_name and (pod.spec.scheduler_name == scheduler_name or (gates and pod.is_held))
 
 
 def _holds_room(pod: PodView | None) -> bool:

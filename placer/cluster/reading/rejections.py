@@ -49,7 +49,7 @@ def back_off(times: int) -> timedelta:
     return timedelta(seconds=min(_FIRST_BACK_OFF * 2 ** (times - 1), _LONGEST_BACK_OFF))
 
 
-def failed_pods(server: Server, scheduler_name: str, seconds: float) -> list[Rejection]:
+def failed_pods(server: Server, scheduler_name: str, seconds: float, *, gates: bool = False) -> list[Rejection]:
     """Find the failed pods of ours that their kubelets rejected and that are still there.
 
     Parameters
@@ -60,19 +60,22 @@ def failed_pods(server: Server, scheduler_name: str, seconds: float) -> list[Rej
         Whose pods are ours; ``*``: any scheduler's.
     seconds
         How long a node cools down; 0: not at all, and nothing is asked.
+    gates
+        Whether pods of other schedulers are ours that may go to their node alone, as those that placer releases.
     """
     if seconds <= 0:
         return []
-    pods = listed(server.get, "/api/v1/pods", PodView, failed_selector(scheduler_name))
-    return [pod.rejection for pod in pods if pod.rejection is not None]
+    pods = listed(server.get, "/api/v1/pods", PodView, failed_selector(scheduler_name, gates))
+    return [each for pod in pods if (each := _rejection(pod, scheduler_name, gates)) is not None]
 
 
-def failed_selector(scheduler_name: str) -> str:
-    """Selector of the failed pods of a scheduler; ``*``: of any."""
-    return "status.phase=Failed" + ("" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}")
+def failed_selector(scheduler_name: str, gates: bool = False) -> str:
+    """Selector of the failed pods of a scheduler; ``*``, and with gates: of any."""
+    any_scheduler = gates or scheduler_name == ANY_SCHEDULER
+    return "status.phase=Failed" + ("" if any_scheduler else f",spec.schedulerName={scheduler_name}")
 
 
-def rejection_of(item: bytes, scheduler_name: str) -> Rejection | None:
+def rejection_of(item: bytes, scheduler_name: str, gates: bool = False) -> Rejection | None:
     """Read from a pod as it came that its kubelet rejected it; None where it did not, or the pod is not ours."""
     if b'"Failed"' not in item:
         return None
@@ -80,7 +83,13 @@ def rejection_of(item: bytes, scheduler_name: str) -> Rejection | None:
         pod = msgspec.json.decode(item, type=PodView)
     except msgspec.ValidationError:  # the list sets it aside, too
         return None
-    return pod.rejection if scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name) else None
+    return _rejection(pod, scheduler_name, gates)
+
+
+def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | None:
+    """That its kubelet rejected a pod of ours."""
+    named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
+    return pod.rejection if named or (gates and pod.only_node is not None) else None
 
 
 def remembered(

@@ -37,12 +37,13 @@ from placer.errors import ClusterError
 from placer.instance import Key, Node
 from placer.instance.eligibility import ConstraintsPool, too_long
 from placer.instance.instance_builder import read_nodes
+from placer.instance.pod_states import HOLD_GATE
 from placer.instance.requests import pod_requests
 from placer.kube.base import LONGEST_NAME, Metadata, controller
 from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.pod import TERMINAL_PHASES, PodManifest, PodSpec
-from placer.manifests import NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
+from placer.manifests import ENFORCED, NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
 
 __all__ = [
     "LISTED",
@@ -63,6 +64,7 @@ VERSIONS = "placer.dev/resource-versions"
 #: Taint of a node that cools down (:mod:`placer.cluster.reading.earlier_passes`), in the snapshot alone.
 TAINT = "placer.dev/cooling-down"
 
+_HELD = HOLD_GATE.encode()
 #: Least effort that packs well: the most takes three times as long for a tenth less.
 _EFFORT = 4
 
@@ -88,10 +90,18 @@ LISTED = (
 
 
 class Identity(NamedTuple):
-    """Which pod it is, and which version of it."""
+    """Which pod it is, which version of it, and whether it has the hold gate alone."""
 
     uid: str
     resource_version: str
+    held: bool = False
+
+    @classmethod
+    def of(cls, item: bytes) -> tuple[Key, Identity]:
+        """Read a pod's text: what it is called, and which it is."""
+        pod = read_view(item, PodView if _HELD in item else ObjectView)
+        held = isinstance(pod, PodView) and pod.is_held
+        return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, held)
 
 
 class Writable(Protocol):
@@ -115,18 +125,20 @@ class Snapshot:
         Resource (``pods``, ``podgroups.scheduling.volcano.sh``) to the resourceVersion of its list.
     counts
         Resource to how many of it there are.
+    gates
+        Whether pods that have the hold gate alone are ours (``--enforce gates``).
     """
 
     scheduler_name: str
     items: tuple[bytes, ...]
     versions: Mapping[str, str]
     counts: Mapping[str, int]
+    gates: bool = False
 
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
         """Which pods there were."""
-        pods = (read_view(item, ObjectView) for item in self.of_kind("Pod"))
-        return {pod.key: Identity(pod.metadata.uid, pod.metadata.resource_version) for pod in pods}
+        return dict(map(Identity.of, self.of_kind("Pod")))
 
     def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         """Text of some pods; one that is not there is absent."""
@@ -155,6 +167,8 @@ class Snapshot:
     def write_text(self, file: Writable) -> None:
         """Write the snapshot as a v1 List in JSON, one object a line."""
         notes = {SNAPSHOT: self.scheduler_name}
+        if self.gates:
+            notes[ENFORCED] = "gates"
         if self.versions:
             notes[VERSIONS] = json.dumps(dict(self.versions))
         head = json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": notes}})
@@ -191,6 +205,8 @@ def take(
     scheduler_name: str = "placer",
     watch: Callable[[str, int], None] = lambda _, __: None,
     lists: Lists | None = None,
+    *,
+    gates: bool = False,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
 
@@ -204,6 +220,8 @@ def take(
         Called after each page with the resource and the number of its objects so far.
     lists
         Gives the lists of the kinds; default: all are asked for.
+    gates
+        Whether pods that have the hold gate alone are ours.
 
     Raises
     ------
@@ -223,7 +241,11 @@ def take(
     taker.hold_room(wanted)
     taker.note_absent()
     return Snapshot(
-        scheduler_name=scheduler_name, items=tuple(taker.items), versions=taker.versions, counts=taker.counts
+        scheduler_name=scheduler_name,
+        items=tuple(taker.items),
+        versions=taker.versions,
+        counts=taker.counts,
+        gates=gates,
     )
 
 

@@ -47,7 +47,7 @@ class RejectedSince:
     """
 
     def __init__(self, recorded: UnansweredPods, snapshot: Snapshot) -> None:
-        self._recorded, self._now = recorded, snapshot.versions["pods"]
+        self._recorded, self._now, self._gates = recorded, snapshot.versions["pods"], snapshot.gates
         there = digests(each.uid for each in snapshot.identities.values()) if recorded.pods else frozenset()
         self.gone = recorded.pods - there  #: digests of uids
         self.trouble: str | None = None  #: why it is not known what became of those that are gone; None: it is
@@ -82,7 +82,9 @@ class RejectedSince:
         def happened(_kind: str, item: bytes) -> None:
             self._hear(item, scheduler_name)
 
-        watch = Watch(server, _PODS, since, happened, self._replaced, selector=failed_selector(scheduler_name))
+        watch = Watch(
+            server, _PODS, since, happened, self._replaced, selector=failed_selector(scheduler_name, self._gates)
+        )
         watch.start()
         try:
             why = self._follow(watch)
@@ -108,7 +110,7 @@ class RejectedSince:
         if self._bytes > _MOST_BYTES:
             raise Enough(f"more than {_MOST_BYTES:,} bytes have been said")
         (digest,) = digests([read_view(item, ObjectView).metadata.uid])
-        if digest in self.gone and (found := rejection_of(item, scheduler_name)) is not None:
+        if digest in self.gone and (found := rejection_of(item, scheduler_name, self._gates)) is not None:
             self._found[digest] = found
 
     def _replaced(self, _items: Sequence[bytes]) -> None:

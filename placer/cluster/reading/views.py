@@ -16,8 +16,10 @@ import msgspec
 
 from placer.instance import Key
 from placer.instance.gangs import GROUP_ANNOTATIONS
+from placer.instance.pod_states import HOLD_GATE
 
 __all__ = [
+    "NODE_FIELD",
     "DaemonSetView",
     "KubeletAnswer",
     "ListMetadata",
@@ -61,6 +63,8 @@ _REASONS = frozenset(
         "VolumeAttachmentLimitExceeded",
     )
 )
+#: The field of a Node that ``matchFields`` may ask for.
+NODE_FIELD = "metadata.name"
 #: Most characters of a kind and of a name; references to owners and annotations are not held to that by the server.
 _LONGEST_KIND, _LONGEST_NAME = 63, 253
 #: How the message begins of every pod that a kubelet since Kubernetes 1.27 did not admit, whatever the reason.
@@ -214,12 +218,48 @@ class ConditionView(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
+class _FieldView(msgspec.Struct):
+    """An entry of ``matchFields``."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class _TermView(msgspec.Struct, rename="camel"):
+    """A term of a node selector, in part; without expressions and fields it matches nothing."""
+
+    match_expressions: list[msgspec.Raw] | None = None
+    match_fields: list[_FieldView] | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """Nodes of which it names each as the only one: with two names it matches none."""
+        fields = [each for each in self.match_fields or () if (each.key, each.operator) == (NODE_FIELD, "In")]
+        return {each.values[0] for each in fields if each.values is not None and len(each.values) == 1}
+
+
+class _NodeSelectorView(msgspec.Struct, rename="camel"):
+    node_selector_terms: list[_TermView] | None = None
+
+
+class _NodeAffinityView(msgspec.Struct):
+    required: _NodeSelectorView | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class _AffinityView(msgspec.Struct, rename="camel"):
+    node_affinity: _NodeAffinityView | None = None
+
+
 class PodSpecView(msgspec.Struct, rename="camel"):
     """A pod's spec, in part."""
 
     scheduler_name: str | None = None
     node_name: str | None = None
     scheduling_gates: list[dict[str, str]] | None = None
+    affinity: _AffinityView | None = None
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
@@ -230,6 +270,7 @@ class PodStatusView(msgspec.Struct, rename="camel"):
     message: str | None = None
     start_time: str | None = None
     conditions: list[ConditionView] | None = None
+    nominated_node_name: str | None = None
 
 
 class PodView(ObjectView):
@@ -237,6 +278,25 @@ class PodView(ObjectView):
 
     spec: PodSpecView = msgspec.field(default_factory=PodSpecView)
     status: PodStatusView = msgspec.field(default_factory=PodStatusView)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the hold gate alone keeps it from its scheduler."""
+        return {each.get("name") for each in self.spec.scheduling_gates or ()} == {HOLD_GATE}
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no node and may get one."""
+        fresh = self.status.phase in (None, "", "Pending") and self.metadata.deletion_timestamp is None
+        return fresh and not self.spec.node_name
+
+    @property
+    def only_node(self) -> str | None:
+        """The one node that its required node affinity names; None where it names none, or leaves a choice."""
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity is not None else None
+        terms = (affinity.required.node_selector_terms if affinity and affinity.required else None) or []
+        names = [term.names for term in terms if term.match_expressions or term.match_fields]
+        return min(set.intersection(*names), default=None) if names else None
 
     @property
     def kubelet_answer(self) -> KubeletAnswer:

@@ -1,4 +1,7 @@
-"""One binding: what is sent, what each answer means, what is tried again.
+"""One pod given its node: what is sent, what each answer means, what is tried again.
+
+A pod is bound, or, where it has the hold gate, released (:mod:`placer.cluster.writing.release`); what follows holds for
+both but for the words.
 
 The binding carries the uid of the pod that was decided upon, so a pod made anew under the name does not get the node,
 and its resourceVersion, so one that has changed since it was read last does not either. It goes to
@@ -7,7 +10,7 @@ and its resourceVersion, so one that has changed since it was read last does not
 ========================  =============================================================================================
 answer                    what it means
 ========================  =============================================================================================
-200, 201                  bound
+200, 201                  bound; released
 409                       it has a node, is being deleted, has gates, another uid or another version: the pod is read,
                           and says which; where it has our node it was our own binding, the answer to which got lost
 404, 422, 403, other 4xx  it is gone; a field is not accepted; not allowed: not tried again
@@ -19,7 +22,8 @@ answer                    what it means
 **What is in doubt is fenced.** Something between us and the server may hold a request back and hand it on later, when
 the room is another's. So where time is over and a binding is in doubt, the pod's status is written to, which gives it
 another resourceVersion: from then on no binding that is still on its way can be made. Where that cannot be done either,
-the binding is UNKNOWN, and its room is kept until the pod is seen.
+the binding is UNKNOWN, and its room is kept until the pod is seen. Of a pod that was nominated and not released, the
+fence takes the nomination back.
 """
 
 from __future__ import annotations
@@ -31,11 +35,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
+from placer.cluster.reading.client import JSON, MERGE, STRATEGIC_MERGE, Response, Unanswered, Writer
 from placer.cluster.reading.paths import segment
 from placer.cluster.reading.views import PodView, read_view
+from placer.cluster.writing.release import nomination, release
 
-__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "pod_path"]
+__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "is_given", "pod_path"]
 
 #: Annotation of a pod: the NUMA zones that the plan counts on, in the order of the node's.
 NUMA_ZONES = "placer.dev/numa-zones"
@@ -162,22 +167,32 @@ def _try(
 
 def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> BindingResult | _Failure:
     """Try once: what became of it, or what the matter is."""
-    path = f"{pod_path(*bind.pod)}/binding"
-    parameters = {"dryRun": "All"} if dry_run else None
+    path, nominated = pod_path(*bind.pod), False
+
+    def send(method: str, where: str, body: object, kind: str = JSON) -> Response:
+        parameters = {"dryRun": "All"} if dry_run else None
+        return server.send(method, where, body, parameters=parameters, kind=kind, timeout=_PATIENCE)
+
     try:
-        answer = server.send("POST", path, _body(bind, version), parameters=parameters, timeout=_PATIENCE)
+        if bind.held:
+            answer = send("PATCH", f"{path}/status", nomination(bind, version), STRATEGIC_MERGE)
+            nominated = answer.status == 200
+            if nominated:
+                answer = send("PATCH", path, release(bind, answer.text, _notes(bind)), MERGE)
+        else:
+            answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
-        return _Failure(str(error), look=True, doubt=error.sent)
+        return _Failure(str(error), look=True, doubt=error.sent or nominated)
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"
     if answer.status in (401, 409):
-        return _Failure(trouble, answer.again_after, look=True)
+        return _Failure(trouble, answer.again_after, look=True, doubt=nominated)
     if answer.status == 429:
-        return _Failure(trouble, answer.again_after)
+        return _Failure(trouble, answer.again_after, look=nominated, doubt=nominated)
     if answer.status >= 500:
         return _Failure(trouble, answer.again_after, look=True, doubt=True)
-    return _Failure(trouble, final=True)
+    return _Failure(trouble, doubt=nominated, final=True)
 
 
 def _look(server: Writer, bind: PlannedBinding) -> BindingResult | str | None:
@@ -194,10 +209,11 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "SchedulerError",
+        "reason": "SchedulingGated" if bind.held else "SchedulerError",
         "message": f"not bound to Node {bind.node}: {trouble} ({time.time_ns():x})",  # no two are the same
     }
-    body = {"metadata": {"uid": bind.uid}, "status": {"conditions": [condition]}}
+    status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if bind.held else {})
+    body = {"metadata": {"uid": bind.uid}, "status": status}
     path = f"{pod_path(*bind.pod)}/status"
     try:
         before = _look(server, bind)
@@ -214,12 +230,26 @@ def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
     if answer.status not in (200, 404):
         return None
     pod = read_view(answer.text, PodView) if answer.status == 200 else None
-    if pod is not None and (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node):
+    if pod is not None and pod.metadata.uid == bind.uid and is_given(pod, bind):
         return BindingResult(bind, BindingState.BOUND)
     why = _why_not(pod, bind)
     if why or pod is None:
         return BindingResult(bind, BindingState.REFUSED, why)
     return pod.metadata.resource_version
+
+
+def is_given(pod: PodView, bind: PlannedBinding) -> bool:
+    """Whether a pod has its node, or was released for it.
+
+    Parameters
+    ----------
+    pod
+        As it is.
+    bind
+        What was to be done with it.
+    """
+    released = bind.held and pod.waits and not pod.spec.scheduling_gates and pod.only_node == bind.node
+    return released or pod.spec.node_name == bind.node
 
 
 def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
@@ -232,7 +262,16 @@ def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
         return f"another client bound it to Node {pod.spec.node_name}"
     if pod.metadata.deletion_timestamp is not None:
         return "it is being deleted"
+    if bind.held and not pod.spec.scheduling_gates:
+        return "another client took its scheduling gate away"
+    if bind.held and pod.is_held:
+        return ""
     return "it has scheduling gates" if pod.spec.scheduling_gates else ""
+
+
+def _notes(bind: PlannedBinding) -> dict[str, str]:
+    """The annotations that a pod gets with its node."""
+    return {NUMA_ZONES: ",".join(bind.numa_zones)} if bind.numa_zones else {}
 
 
 def _body(bind: PlannedBinding, version: str) -> dict[str, object]:
@@ -240,7 +279,7 @@ def _body(bind: PlannedBinding, version: str) -> dict[str, object]:
     if version:
         metadata["resourceVersion"] = version
     if bind.numa_zones:
-        metadata["annotations"] = {NUMA_ZONES: ",".join(bind.numa_zones)}
+        metadata["annotations"] = _notes(bind)
     return {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -258,9 +258,10 @@ class _Execution:
         if self._failed(bind.after) or bind.after in under.failed:
             return f"Pod {bind.after} before it on Node {bind.node} was not bound"
         if bind.after in self._results:
-            if bind.wait is WaitFor.BINDING or self._settings.dry_run:
+            before = self._results[bind.after][0]
+            if self._is_enough(bind.wait, before):
                 return ""
-            answer = self._cache.kubelet_answer(self._results[bind.after][0])
+            answer = self._cache.kubelet_answer(before)
             if answer is KubeletAnswer.ADMITTED:
                 return ""
             if answer is KubeletAnswer.REJECTED:
@@ -268,6 +269,11 @@ class _Execution:
         if time.monotonic() < self._deadline(under):
             return None
         return f"the kubelet of Node {bind.node} has not answered to Pod {bind.after} before it in time"
+
+    def _is_enough(self, wait: WaitFor, before: PlannedBinding) -> bool:
+        """Whether a pod may follow the one before it at once: of a released one the answer does not say it is bound."""
+        bound = wait is WaitFor.BINDING and (not before.held or self._cache.is_bound(before))
+        return bound or self._settings.dry_run
 
     def _deal(self, under: _BatchInFlight) -> None:
         """Hand out what may go, as long as workers are free."""

@@ -1,15 +1,18 @@
 """A gang rolled back whole: what this pass and earlier ones bound of it is deleted, if it is still half-bound.
 
 Before anything is deleted the gang is read anew: one that another has completed meanwhile stays. Each pod is deleted as
-that version of it that was read (``preconditions`` with uid and resourceVersion); what has changed is read again.
+that version of it that was read (``preconditions`` with uid and resourceVersion); what has changed is read again. So a
+released pod that its scheduler binds meanwhile is not taken for one that it does not bind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import Enum
+from functools import partial
+from itertools import filterfalse
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
@@ -19,7 +22,7 @@ from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.paths import segment
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, read_view
-from placer.cluster.writing.binding import pod_path
+from placer.cluster.writing.binding import is_given, pod_path
 from placer.errors import ClusterError
 from placer.instance import Key
 from placer.kube.kinds import BY_ATTRIBUTE
@@ -39,7 +42,9 @@ class _Deleted(Enum):
     REFUSED = "the server refuses"
 
 
-def roll_back(server: Writer, snapshot: Snapshot, gang: GangOutcome) -> GangOutcome:
+def roll_back(
+    server: Writer, snapshot: Snapshot, gang: GangOutcome, only: Collection[Key] | None = None
+) -> GangOutcome:
     """Delete what placer bound of a gang; what cannot be deleted stays reported as bound.
 
     Parameters
@@ -49,10 +54,12 @@ def roll_back(server: Writer, snapshot: Snapshot, gang: GangOutcome) -> GangOutc
     snapshot
         What was decided upon: by it a pod is known to belong to the gang.
     gang
-        Half-bound.
+        Half-bound, or released and not bound.
+    only
+        Released pods that go if they have no node still, whether the gang is ready or not; None: all that is ours.
     """
     try:
-        return _RollBack(server, snapshot, gang).carried_out()
+        return _RollBack(server, snapshot, gang, only).carried_out()
     except ClusterError as error:
         return replace(gang, reason=f"it could not be rolled back: {error}")
 
@@ -60,9 +67,12 @@ def roll_back(server: Writer, snapshot: Snapshot, gang: GangOutcome) -> GangOutc
 class _RollBack:
     """One gang being rolled back."""
 
-    def __init__(self, server: Writer, snapshot: Snapshot, gang: GangOutcome) -> None:
-        self._server, self._snapshot, self._gang = server, snapshot, gang
-        self._ours = {bind.pod: bind for bind in (*gang.before, *gang.bound)}
+    def __init__(
+        self, server: Writer, snapshot: Snapshot, gang: GangOutcome, only: Collection[Key] | None = None
+    ) -> None:
+        self._server, self._snapshot, self._gang, self._only = server, snapshot, gang, only
+        ours = {bind.pod: bind for bind in (*gang.before, *gang.bound)}
+        self._ours = {pod: bind for pod, bind in ours.items() if only is None or pod in only}
         self._begun = self._refused = False
         self._trouble = "its pods change all the time"
 
@@ -89,7 +99,11 @@ class _RollBack:
         instance = instance_in(now)
         group = instance.groups.get(self._gang.key)
         ready = group is not None and Outcome(instance, Placement()).ready(group)
-        return list(_standing(now, self._ours)), ready
+        there, bound = list(_standing(now, self._ours)), _bound(now, self._ours)
+        if self._only is None:
+            return there, ready or (not self._gang.key.api_group and bool(bound))  # one pod is ready where it is bound
+        left = [(bind, version) for bind, version in there if bind.pod not in bound]
+        return left, not left
 
     def _delete(self, there: Sequence[tuple[PlannedBinding, str]]) -> None:
         with ThreadPoolExecutor(_WORKERS) as threads:
@@ -100,11 +114,14 @@ class _RollBack:
 
     def _outcome(self, left: set[Key]) -> GangOutcome:
         gang = self._gang
+        gone = [pod for pod in self._ours if pod not in left]
+        stay = partial(filterfalse, lambda bind: bind.pod in gone)
         rest = replace(
             gang,
-            bound=tuple(bind for bind in gang.bound if bind.pod in left),
-            before=tuple(bind for bind in gang.before if bind.pod in left),
-            missing=gang.missing | {pod: "rolled back" for pod in self._ours if pod not in left},
+            bound=tuple(stay(gang.bound)),
+            before=tuple(stay(gang.before)),
+            waiting=tuple(stay(gang.waiting)),
+            missing=gang.missing | dict.fromkeys(gone, "rolled back"),
         )
         if left:
             return replace(rest, reason=f"it could not be rolled back: {self._trouble}")
@@ -112,12 +129,18 @@ class _RollBack:
 
 
 def _standing(now: Snapshot, ours: dict[Key, PlannedBinding]) -> Iterator[tuple[PlannedBinding, str]]:
-    """Pods of ours that are where they were bound, and not on their way out, with their versions."""
+    """Pods of ours that are where they were bound, or released, and not on their way out, with their versions."""
     for item in now.pod_texts(ours).values():
         pod = read_view(item, PodView)
         bind = ours[pod.key]
-        if (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node) and pod.metadata.deletion_timestamp is None:
+        if pod.metadata.uid == bind.uid and is_given(pod, bind) and pod.metadata.deletion_timestamp is None:
             yield bind, pod.metadata.resource_version
+
+
+def _bound(now: Snapshot, ours: dict[Key, PlannedBinding]) -> set[Key]:
+    """Pods of ours that have a node."""
+    pods = (read_view(item, PodView) for item in now.pod_texts(ours).values())
+    return {pod.key for pod in pods if pod.spec.node_name}
 
 
 def _delete(server: Writer, bind: PlannedBinding, version: str) -> tuple[_Deleted, str]:

@@ -4,8 +4,10 @@
 what                           where
 =============================  =============================================================================
 a pod stays pending            PodScheduled=False, reason ``Unschedulable``, which autoscalers look for; where
-                               something went wrong while it was bound, ``SchedulerError``
-a gang was bound               Event ``Scheduled`` of its PodGroup, or of the pod that is one
+                               something went wrong while it was bound, ``SchedulerError``; of one that has the hold
+                               gate ``SchedulingGated``, as the API server has it, and no nomination any more
+a gang was bound               Event ``Scheduled`` of its PodGroup, or of the pod that is one; ``Released`` where its
+                               own scheduler is to bind pods of it
 why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
@@ -26,6 +28,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import MappingProxyType
@@ -33,7 +36,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import in_turn
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
@@ -77,6 +80,7 @@ _MESSAGE = 4_000
 #: What an Event says was done; of all others it was to find a node.
 _ACTIONS: Mapping[EventReason, str] = {
     "Scheduled": "Binding",
+    "Released": "Binding",
     "Preempted": "Preempting",
     "Defragmented": "Evicting",
     "NodeLost": "Evicting",
@@ -139,6 +143,9 @@ def write_status(
     options: StatusOptions,
     stop: threading.Event,
     backing_off: Mapping[Key, BackOff] = MappingProxyType({}),
+    held: Container[GroupKey] = frozenset(),
+    *,
+    gates: bool = False,
 ) -> StatusReport:
     """Write what became of a pass.
 
@@ -156,15 +163,18 @@ def write_status(
         Set by another thread: write nothing more.
     backing_off
         Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
+    held
+        Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
+    gates
+        Whether pods that have the hold gate alone are ours.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, stop)
+    writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions(groups, waits, half_bound) if options.conditions else set(waits)
-    told = {VOLCANO: options.groups, UPSTREAM: options.conditions}
-    writer.groups(filter(lambda each: told[each.key.api_group], _group_statuses(result, gangs, waits)))
+    writer.groups(filter(partial(_is_told, options, held), _group_statuses(result, gangs, waits)))
     if options.events:
         writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
     return writer.report
@@ -258,6 +268,13 @@ def _group_statuses(
             yield PodGroupStatus(key, ready, some)
 
 
+def _is_told(options: StatusOptions, held: Container[GroupKey], status: PodGroupStatus) -> bool:
+    """Whether a PodGroup gets its status from us."""
+    if status.key.api_group == VOLCANO:
+        return options.groups
+    return options.conditions and status.key not in held
+
+
 def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
     """PodGroups with a status of which pods wait, or that are half-bound though none does.
 
@@ -289,8 +306,7 @@ def _events(
     gangs: Iterable[GangOutcome], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _WaitingReason]
 ) -> Iterator[_Event]:
     for gang in gangs:
-        if gang.bound:
-            yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang))
+        yield from _given(gang)
         if gang.state is GangState.HALF_BOUND and gang.bound:
             yield _gang_event(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
         if gang.state is GangState.ROLLED_BACK:
@@ -302,6 +318,14 @@ def _events(
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
 
 
+def _given(gang: GangOutcome) -> Iterator[_Event]:
+    """That pods of a gang have their nodes."""
+    if released := [bind for bind in gang.bound if bind.held]:
+        yield _gang_event(gang.key, "Normal", "Released", _released(gang.key, released))
+    if assigned := [bind for bind in gang.bound if not bind.held]:
+        yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang.key, assigned))
+
+
 def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
     workload, inside, name = key.name.partition("/")
     if key.api_group == UPSTREAM and inside:  # a gang inside a Workload is no object
@@ -310,11 +334,20 @@ def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Ev
     return _Event(kind, reason, note, version, subject, key.namespace, key.name)
 
 
-def _assigned(gang: GangOutcome) -> str:
-    if not gang.key.api_group:
-        return f"Successfully assigned {gang.bound[0].pod} to {gang.bound[0].node}"
-    nodes = len({bind.node for bind in gang.bound})
-    return f"Successfully assigned {counted(len(gang.bound), 'pod')} to {counted(nodes, 'node')}"
+def _assigned(key: GroupKey, bound: Sequence[PlannedBinding]) -> str:
+    if not key.api_group:
+        return f"Successfully assigned {bound[0].pod} to {bound[0].node}"
+    return f"Successfully assigned {counted(len(bound), 'pod')} to {_nodes(bound)}"
+
+
+def _released(key: GroupKey, bound: Sequence[PlannedBinding]) -> str:
+    if not key.api_group:
+        return f"Released {bound[0].pod} for {bound[0].node}, where its scheduler binds it"
+    return f"Released {counted(len(bound), 'pod')} for {_nodes(bound)}, where their scheduler binds them"
+
+
+def _nodes(bound: Sequence[PlannedBinding]) -> str:
+    return counted(len({bind.node for bind in bound}), "node")
 
 
 def _event_name(subject: str) -> str:
@@ -338,9 +371,16 @@ def _note(text: str) -> str:
 def _says(pod: PodView, wait: _WaitingReason) -> bool:
     """Whether a pod's condition says already why it waits; other amounts alone are no other cause."""
     there = pod.scheduled
-    if there is None or (there.status, there.reason) != ("False", wait.reason):
+    if there is None or (there.status, there.reason) != ("False", _reason(pod, wait)):
+        return False
+    if pod.is_held and pod.status.nominated_node_name:
         return False
     return without_amounts(there.message) == without_amounts(wait.message)
+
+
+def _reason(pod: PodView, wait: _WaitingReason) -> ConditionReason:
+    """The reason of a pod's condition: of one that is gated no other, by which autoscalers and people know it."""
+    return "SchedulingGated" if pod.is_held else wait.reason
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -353,8 +393,10 @@ class _StatusWriter:
     conditions of pods leave time for the rest: who has thousands of pods keeps nobody from being told.
     """
 
-    def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: threading.Event) -> None:
-        self._server, self._name, self._stop = server, scheduler_name, stop
+    def __init__(
+        self, server: Writer, scheduler_name: str, limit: float, stop: threading.Event, *, gates: bool = False
+    ) -> None:
+        self._server, self._name, self._stop, self._gates = server, scheduler_name, stop, gates
         self._lock = threading.Lock()
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
@@ -398,7 +440,7 @@ class _StatusWriter:
 
     def _pending(self) -> Iterator[PodView]:
         """Pods of ours that have no node, as they are now."""
-        selector = f"spec.nodeName=,spec.schedulerName={self._name}"
+        selector = "spec.nodeName=" + ("" if self._gates else f",spec.schedulerName={self._name}")
 
         def ask(path: str, parameters: Mapping[str, str]) -> Response:
             return self._server.send("GET", path, parameters=parameters, timeout=_PATIENCE)
@@ -407,7 +449,8 @@ class _StatusWriter:
             return
         try:
             pods = listed(ask, "/api/v1/pods", PodView, selector)
-            yield from takewhile(lambda _: not self._stop.is_set(), pods)
+            ours = (pod for pod in pods if pod.is_held or pod.spec.scheduler_name == self._name)
+            yield from takewhile(lambda _: not self._stop.is_set(), ours)
         except Unlisted as error:
             self._fine(error.answer, "list of pods")
         except ClusterError as error:
@@ -419,11 +462,13 @@ class _StatusWriter:
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": wait.reason,
+            "reason": _reason(pod, wait),
             "message": wait.message,
             "lastTransitionTime": since or self._now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if pod.is_held else {})
+        version = {"resourceVersion": pod.metadata.resource_version} if pod.is_held else {}
+        body = {"metadata": {"uid": pod.metadata.uid, **version}, "status": status}
         path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
         answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
         return self._fine(answer, "conditions of pods", gone=(404, 409))

@@ -1,0 +1,353 @@
+"""``--enforce gates``: placer releases pods for their nodes, and a real kube-scheduler binds them there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from placer.cluster.reading.client import Client, Response
+from tests.cluster.api import Api
+from tests.cluster.faults import PODS, before_bindings, steal
+from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
+from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.things import live_pod
+from tests.support import node, pod_group
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("lasting_lease")
+
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+
+
+def reasons(cluster: Api) -> list[str]:
+    return [each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")]
+
+
+# ---------------------------------------------------------------------------------------- who is released, and whereto
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_a_gang_is_bound_where_it_was_planned(cluster: Api, passes: Passes) -> None:
+    cluster.create(*(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2))
+    told = passes(*GATES)
+    assert (told["planned"], told["bound"], told["released"]) == (4, 4, 4)
+    planned = only_nodes(cluster)
+    assert len(set(planned.values())) == 4
+    assert all_bound(cluster, *planned) == planned
+    assert overfull(cluster) == []
+    assert reasons(cluster).count("Released") == 1
+    told = passes(*GATES)
+    assert (told["pending"], told["planned"], told["unbound"], told["incomplete"]) == (0, 0, {}, [])
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_a_gang_that_does_not_fit_stays_gated_whole(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1", cpu=2), node("n2", cpu=2), *held_gang("train", 3, cpu=2))
+    told = passes(*GATES)
+    assert (told["pending"], told["released"]) == (3, 0)
+    assert gated(cluster) == {"train-0", "train-1", "train-2"}
+    found = scheduled(cluster, "train-0")
+    assert (found["reason"], found["message"].partition(":")[0]) == ("SchedulingGated", "InsufficientResources")
+    assert all("affinity" not in each["spec"] for each in cluster.items(PODS))
+    before = read(cluster, "train-0")["metadata"]["resourceVersion"]
+    passes(*GATES)  # what is so already is not written
+    assert read(cluster, "train-0")["metadata"]["resourceVersion"] == before
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_what_a_pod_asks_of_its_node_is_kept_and_narrowed(cluster: Api, passes: Passes) -> None:
+    """Two terms, one with a field, a selector, and a preference: each term gets the node, and keeps what it has."""
+    terms = [
+        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+        {
+            "matchExpressions": [{"key": "zone", "operator": "Exists"}],
+            "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}],
+        },
+    ]
+    preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}]
+    affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+    }
+    spread = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart("x")]}}
+    spec = {"affinity": {"nodeAffinity": affinity, **spread}, "nodeSelector": {"pool": "batch"}}
+    pool = {"pool": "batch"}
+    cluster.create(
+        node("n0"), node("n1", labels={**pool, "zone": "z"}), node("n2", labels={**pool, "zone": "z"}), node("n3")
+    )
+    cluster.create(held(live_pod("p", spec=spec, cpu=1)))
+    assert passes(*GATES)["released"] == 1
+    assert all_bound(cluster, "p") == {"p": "n2"}
+    found = read(cluster, "p")["spec"]
+    name = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
+    required = found["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert required["nodeSelectorTerms"] == [
+        {**terms[0], "matchFields": [name]},
+        {**terms[1], "matchFields": [*terms[1]["matchFields"], name]},
+    ]
+    assert found["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
+    assert "podAntiAffinity" in found["affinity"]
+    assert found["nodeSelector"] == pool
+
+
+def _apart(app: str) -> dict[str, Any]:
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def test_another_gate_besides_is_not_ours_to_take(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1"), held(live_pod("p", cpu=1), "example.com/quota"), held(live_pod("q", cpu=1)))
+    told = passes(*GATES)
+    assert (told["released"], told["setAside"]["gated"], gated(cluster)) == (1, 1, {"p"})
+    assert "affinity" not in read(cluster, "p")["spec"]
+
+
+def test_without_the_option_pods_with_the_gate_wait(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1"), held(live_pod("p", cpu=1)))
+    told = passes()
+    assert (told["pending"], told["setAside"]["gated"], gated(cluster)) == (0, 1, {"p"})
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_pods_of_both_kinds_share_the_room_of_one_pass(cluster: Api, passes: Passes) -> None:
+    """Twelve pods of 1 cpu for 8: what is bound and what is released count together, and each goes its own way."""
+    cluster.create(node("n1", cpu=4), node("n2", cpu=4))
+    for number in range(3):
+        cluster.create(*held_gang(f"theirs-{number}", 2, cpu=1), *gang(f"ours-{number}", 2, cpu=1))
+    told = passes(*GATES)
+    assert told["bound"] == 8
+    ours = {name for name in bound(cluster) if name.startswith("ours")}
+    assert len(ours) == told["bound"] - told["released"] > 0
+    assert len(all_bound(cluster, *only_nodes(cluster))) == told["released"] > 0
+    assert overfull(cluster) == []
+    assert len(gated(cluster)) == 6 - told["released"]
+    assert "SchedulerError" not in {scheduled(cluster, name).get("reason") for name in gated(cluster)}
+
+
+def test_a_pod_with_the_gate_is_never_bound_while_it_has_it(cluster: Api, passes: Passes) -> None:
+    """One that names placer itself is released in one pass and bound in the next, before what is more urgent."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    cluster.create(high, node("n1", cpu=2), *[held(each, scheduler="placer") for each in gang("train", 2, cpu=1)])
+    told = passes(*GATES)
+    assert (told["released"], bound(cluster), gated(cluster)) == (2, {}, set())
+    assert told["gangs"]["released"] == 1
+    urgent = live_pod("urgent", cpu=2)
+    cluster.create({**urgent, "spec": {**urgent["spec"], "priorityClassName": "high"}})
+    told = passes(*GATES)
+    assert (told["bound"], told["released"], set(bound(cluster))) == (2, 0, {"train-0", "train-1"})
+    assert passes(*GATES)["gangs"]["halfBound"] == 0
+
+
+def test_other_namespaces_are_left_alone(cluster: Api, passes: Passes) -> None:
+    elsewhere = held(live_pod("p", namespace="other", cpu=1))
+    cluster.create(node("n1"), elsewhere, held(live_pod("q", cpu=1)))
+    assert passes(*GATES, "--namespaces", "default")["released"] == 1
+    assert "schedulingGates" in cluster.get("/api/v1/namespaces/other/pods/p")["spec"]
+
+
+def test_a_dry_run_at_the_server_keeps_nothing(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1"), held(live_pod("p", cpu=1)))
+    told = passes(*GATES, "--dry-run=server")
+    assert (told["planned"], told["released"], gated(cluster)) == (1, 1, {"p"})
+    assert "nominatedNodeName" not in read(cluster, "p")["status"]
+
+
+# ----------------------------------------------------------------------------------------------- one ledger of the room
+
+
+def test_what_is_released_keeps_its_room_until_it_is_bound(
+    cluster: Api, passes: Passes, start_kube_scheduler: Callable[[], None]
+) -> None:
+    """kube-scheduler is late. Pass after pass nobody else gets the room, whatever its priority, and nothing is told
+    twice; what is bound then is what was planned.
+    """
+    cluster.create(node("n1", cpu=4), *held_gang("train", 2, cpu=2))
+    told = passes(*GATES)
+    planned = only_nodes(cluster)
+    assert (told["released"], told["unbound"].keys()) == (2, {"default/train-0", "default/train-1"})
+    assert told["gangs"]["released"] == 1
+    cluster.create(live_pod("ours", cpu=2), held(live_pod("theirs", cpu=2)))
+    for _ in range(2):
+        told = passes(*GATES)
+        assert (told["bound"], told["pending"], told["gangs"]["released"]) == (0, 2, 1)
+        assert len(told["unbound"]) == 2
+    told = passes()  # without the option the nominations say the same
+    assert (told["bound"], bound(cluster), gated(cluster)) == (0, {}, {"theirs"})
+    start_kube_scheduler()
+    assert all_bound(cluster, *planned) == planned
+    assert overfull(cluster) == []
+
+
+def test_a_gang_anchors_where_its_released_pods_are_to_be(cluster: Api, passes: Passes) -> None:
+    """A pod that is added to a gang with a hard limit goes to the rack of those that nobody has bound yet."""
+    cluster.create(*leaves(2, 2, cpu=4), *held_gang("train", 2, least=2, tier=1, cpu=3))
+    passes(*GATES)
+    racks = {where[:4] for where in only_nodes(cluster).values()}
+    assert len(racks) == 1
+    cluster.create(held(live_pod("train-9", group="train", cpu=1)))
+    assert passes(*GATES)["released"] == 1
+    assert {where[:4] for where in only_nodes(cluster).values()} == racks
+    assert len(only_nodes(cluster)) == 3
+
+
+# ------------------------------------------------------------------------------------------------- when it goes wrong
+
+
+def test_a_node_that_fills_up_before_the_release_takes_nothing(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others bind between the plan and the first request: the gang is left whole, with its gates."""
+    cluster.create(node("n1", cpu=4), *held_gang("train", 2, cpu=2))
+
+    def work(cache: Any) -> None:
+        taken = steal(cluster, "thief", "n1", cpu=3)
+        assert cache.wait(60, lambda: any(key.name == taken.pod.name for key in cache._room.holdings))
+
+    before_bindings(monkeypatch, work)
+    told = passes(*GATES)
+    assert (told["released"], gated(cluster)) == (0, {"train-0", "train-1"})
+    assert "the room is gone on Node n1" in told["left"]["PodGroup default/train"]
+    assert [each for each in cluster.items(PODS) if each["status"].get("nominatedNodeName")] == []
+
+
+def test_a_gang_whose_room_another_took_is_taken_back_and_made_anew(
+    cluster: Api, passes: Passes, start_kube_scheduler: Callable[[], None]
+) -> None:
+    """Released for two nodes, of which a third party fills one before kube-scheduler comes to it: half-bound, told,
+    rolled back when patience is over, and placed anew with gates as its controller makes it.
+    """
+    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *held_gang("train", 2, cpu=4))
+    passes(*GATES)
+    (lost,) = [name for name, where in only_nodes(cluster).items() if where == "n2"]
+    (other,) = set(only_nodes(cluster)) - {lost}
+    steal(cluster, "thief", "n2", cpu=1)
+    start_kube_scheduler()
+    assert all_bound(cluster, other) == {other: "n1"}
+    wait_until(lambda: scheduled(cluster, lost)["reason"] == "Unschedulable", "kube-scheduler's refusal")
+    told = passes(*GATES)  # there is time still
+    assert (told["gangs"]["released"], told["unbound"]) == (1, {f"default/{lost}": "n2"})
+    assert lost in told["incomplete"][0]["reason"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("placer.cluster.reading.earlier_passes._BINDS_WITHIN", timedelta(seconds=-5))
+        told = passes(*GATES, code=6)  # and now there was
+    (incomplete,) = told["incomplete"]
+    assert (incomplete["state"], incomplete["bound"]) == ("halfBound", 2)
+    told = _after_patience(passes)
+    assert told["gangs"]["rolledBack"] == 1
+    going = {each["metadata"]["name"] for each in cluster.items(PODS) if each["metadata"].get("deletionTimestamp")}
+    assert going == {other}  # it was bound, and its kubelet ends it; the other is gone at once
+    assert lost not in {each["metadata"]["name"] for each in cluster.items(PODS)}
+    assert reasons(cluster).count("RolledBack") == 1
+    cluster.delete(f"{PODS}/{other}")
+    cluster.create(node("n3", cpu=4), *held_gang("train", 2, cpu=4)[1:])
+    told = passes(*GATES)
+    assert list(told["backingOff"]) == ["PodGroup default/train"]
+    assert gated(cluster) == {"train-0", "train-1"}
+
+
+def _after_patience(passes: Passes, code: int = 0) -> dict[str, Any]:
+    time.sleep(2)  # the server tells its time in whole seconds
+    return passes(*GATES, "--half-bound-patience", "0.1", "--gang-grace", "0.1", code=code)
+
+
+def test_a_pod_beyond_the_minimum_goes_alone(cluster: Api, passes: Passes) -> None:
+    """Three of three were released, two of them are bound and enough: the third, whose room is gone, is deleted."""
+    cluster.create(*(node(f"n{number}", cpu=4) for number in range(3)), *held_gang("train", 3, least=2, cpu=4))
+    passes(*GATES)
+    planned = only_nodes(cluster)
+    for name in ("train-0", "train-1"):
+        cluster.bind("default", name, planned[name])
+    steal(cluster, "thief", planned["train-2"], cpu=1)
+    told = _after_patience(passes)
+    assert told["gangs"]["rolledBack"] == 1
+    assert bound(cluster).keys() == {"train-0", "train-1", "thief"}
+    assert [each for each in cluster.items(PODS) if each["metadata"].get("deletionTimestamp")] == []
+    assert len(cluster.items(PODS)) == 3
+
+
+def test_a_lone_pod_is_taken_back_too(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1", cpu=4), held(live_pod("p", cpu=4)))
+    passes(*GATES)
+    steal(cluster, "thief", "n1", cpu=1)
+    assert passes(*GATES)["unbound"] == {"default/p": "n1"}
+    told = _after_patience(passes)
+    assert told["gangs"]["rolledBack"] == 1
+    assert {each["metadata"]["name"] for each in cluster.items(PODS)} == {"thief"}
+
+
+def test_what_is_bound_in_time_is_not_taken_back(cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its scheduler binds it between the pass's last look and the deletion."""
+    cluster.create(node("n1", cpu=4), held(live_pod("p", cpu=4)))
+    passes(*GATES)
+    really = Client.send
+
+    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Response:
+        if method == "DELETE" and "p" not in bound(cluster):
+            cluster.bind("default", "p", "n1")
+        return really(self, method, path, *rest, **options)
+
+    monkeypatch.setattr(Client, "send", send)
+    told = _after_patience(passes)
+    assert (told["gangs"]["rolledBack"], bound(cluster)) == (0, {"p": "n1"})
+
+
+# ---------------------------------------------------------------------------------------------------- tenants' attempts
+
+
+def test_a_tenant_who_names_a_node_himself_gains_nothing(cluster: Api, passes: Passes) -> None:
+    """Without a gate, pinned to a node as placer does it, with its annotations, and even nominated by its author: no
+    priority, no gang that comes first, no pod deleted. What is nominated holds its room, as it does for any scheduler.
+    """
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    mimicking = loose("tenant-0", spec={"affinity": {"nodeAffinity": required}}, group="tenant", cpu=4)
+    mimicking["metadata"]["annotations"]["placer.dev/released"] = "n1"
+    mimicking["status"] = {"phase": "Pending"}
+    cluster.create(node("n1", cpu=4), node("n2", cpu=4), pod_group("tenant", minMember=2))
+    cluster.call("POST", PODS, {**mimicking, "status": {"nominatedNodeName": "n1"}})
+    assert "nominatedNodeName" not in read(cluster, "tenant-0")["status"]  # nobody makes a pod with a status
+    cluster.create(held(live_pod("tenant-1", group="tenant", cpu=4)), *gang("ours", 2, cpu=4))
+    told = passes(*GATES)
+    assert (told["bound"], told["released"], told["unfinished"]) == (2, 0, [])
+    assert bound(cluster).keys() == {"ours-0", "ours-1"}
+    told = _after_patience(passes)
+    assert told["gangs"]["rolledBack"] == 0
+    assert read(cluster, "tenant-0")["spec"]["affinity"]
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_who_takes_the_gate_away_himself_has_no_place(other: bool, cluster: Api, passes: Passes) -> None:
+    """The pods of a gang cannot be released; their owner then takes a gate away, and names the node that placer had
+    chosen, or another: his gang comes no earlier for it.
+    """
+    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *held_gang("train", 2, cpu=4))
+    with pytest.MonkeyPatch.context() as patch:
+        chosen = _refuse_releases(patch)
+        told = passes(*GATES)
+    assert (told["released"], gated(cluster)) == (0, {"train-0", "train-1"})
+    (where,) = {"n1", "n2"} - {chosen["train-0"]} if other else {chosen["train-0"]}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [where]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    cluster.patch(f"{PODS}/train-0", {"spec": {"schedulingGates": None, "affinity": {"nodeAffinity": required}}})
+    cluster.create(*gang("ours", 2, cpu=4))
+    told = passes(*GATES)
+    assert (told["bound"], told["unfinished"], bound(cluster).keys()) == (2, [], {"ours-0", "ours-1"})
+
+
+def _refuse_releases(patch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Have the server refuse what takes a gate away; pods to the nodes for which they were nominated."""
+    really, nominated = Client.send, dict[str, str]()
+
+    def send(self: Client, method: str, path: str, body: Any = None, **options: Any) -> Response:
+        if method == "PATCH" and path.startswith(PODS):
+            if not path.endswith("/status"):
+                return Response(403, b'{"message": "no"}')
+            if body["status"].get("nominatedNodeName"):
+                nominated[path.split("/")[-2]] = body["status"]["nominatedNodeName"]
+        return really(self, method, path, body, **options)
+
+    patch.setattr(Client, "send", send)
+    return nominated
