@@ -183,6 +183,8 @@ def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> 
             answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
         return _Failure(str(error), look=True, doubt=error.sent or nominated)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return _Failure(f"the answer is no pod: {error}", look=True, doubt=True)
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"

@@ -1,0 +1,152 @@
+"""What goes wrong with the two requests by which a pod is released, and a pass that is killed between two of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.cluster.api import Api
+from tests.cluster.fault_matrix import FAULTS
+from tests.cluster.faults import PODS
+from tests.cluster.held import GATES, all_bound, gated, held, held_gang, only_nodes
+from tests.cluster.passes import Passes, leaves, overfull
+from tests.cluster.proxy import Proxy, Rule, Spoil
+from tests.cluster.server import ControlPlane
+from tests.cluster.test_faults_matrix_live import SHORT
+from tests.cluster.things import live_pod
+from tests.support import node
+
+FLAGS = (*GATES, "--settle", "0", "--gang-grace", "2", "--bind-workers", "8")
+GANGS = {"a": 4, "b": 4, "c": 3}
+#: What has room; "huge" has none.
+WANTED = {*(f"{name}-{number}" for name, count in GANGS.items() for number in range(count)), "lone"}
+
+
+class Cell(NamedTuple):
+    """A fault of one of the two requests: of the second such one only, or of each."""
+
+    request: str
+    fault: str
+    always: bool
+
+    def rule(self) -> Rule:
+        seen = [0]
+
+        def rule(method: str, path: str, _times: int) -> Spoil | None:
+            status = path.endswith("/status")
+            if method != "PATCH" or not path.startswith(PODS) or status is not (self.request == "nomination"):
+                return None
+            seen[0] += 1
+            return FAULTS[self.fault].spoil if self.always or seen[0] == 2 else None
+
+        return rule
+
+
+def cells() -> Iterator[Any]:
+    for request in ("nomination", "release"):
+        for fault, what in FAULTS.items():
+            for always in (False, True) if what.lasting else (False,):
+                tried = request == "release" and fault in ("lost", "late", "409", "429", "503", "403")
+                cell = Cell(request, fault, always)
+                name = f"{request}, {fault}, {'always' if always else 'once'}"
+                yield pytest.param(cell, id=name, marks=() if tried else pytest.mark.exhaustive)
+
+
+def released(cluster: Api) -> dict[str, list[str]]:
+    """Gang to those of its pods that are released."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in only_nodes(cluster):
+        found[name.rpartition("-")[0]].append(name)
+    return found
+
+
+def nominated(cluster: Api) -> set[str]:
+    return {each["metadata"]["name"] for each in cluster.items(PODS) if each["status"].get("nominatedNodeName")}
+
+
+@pytest.mark.parametrize("cell", list(cells()))
+def test_a_pass_that_meets_it(
+    cell: Cell, cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is released twice; a gang of which a part is released is told, with exit code 6, and completed first by
+    the passes that follow; nothing keeps a nomination that it has not got its node by.
+    """
+    for name, seconds in SHORT.items():
+        monkeypatch.setattr(name, seconds)
+    cluster.create(*leaves(2, 2, cpu=8))
+    cluster.create(*chain(*(held_gang(name, least, tier=1, cpu=2) for name, least in GANGS.items())))
+    cluster.create(*held_gang("huge", 3, cpu=9), held(live_pod("lone", cpu=1)))
+    proxy.rule = cell.rule()
+    told = passes(*FLAGS, code=None)
+    parts = {name: found for name, found in released(cluster).items() if name and len(found) < GANGS[name]}
+    assert passes.code == 6 or not parts
+    half = {each["group"] for each in told["incomplete"] if each["state"] == "halfBound"}
+    half |= set(told["unseen"])  # the server has said that it was done
+    assert half >= {f"PodGroup default/{name}" for name in parts}
+    proxy.rule = lambda *_: None
+    for _ in range(3):
+        if only_nodes(cluster).keys() >= WANTED:
+            break
+        passes(*FLAGS, code=None)
+    assert only_nodes(cluster).keys() == WANTED
+    assert gated(cluster) == {"huge-0", "huge-1", "huge-2"}
+    assert nominated(cluster) <= WANTED
+    counts = {path.rpartition("/")[2]: n for (method, path), n in proxy.done.items() if _releases(method, path)}
+    assert counts == dict.fromkeys(WANTED, 1)
+    assert all_bound_as_released(cluster)
+
+
+def _releases(method: str, path: str) -> bool:
+    return method == "PATCH" and path.startswith(PODS) and not path.endswith("/status")
+
+
+def all_bound_as_released(cluster: Api) -> bool:
+    """Bind as the pods' scheduler does; whether no node is over-full then."""
+    for name, where in only_nodes(cluster).items():
+        cluster.bind("default", name, where)
+    return overfull(cluster) == []
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+@pytest.mark.parametrize("request_", ["nomination", "release"])
+def test_a_pass_that_is_killed_between_two_releases_is_completed(
+    request_: str, cluster: Api, passes: Passes, proxy: Proxy, control_plane: ControlPlane
+) -> None:
+    """One of four is released when it dies. The next pass goes on with that gang, though another is more urgent by now
+    and there is no room for both.
+    """
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    cluster.create(high, *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2))
+    config = control_plane.kubeconfig("killed", url=proxy.url)
+    arguments = ["run", "--kubeconfig", str(config), "--method", "greedy", *GATES, "--bind-workers", "1"]
+    kill = Cell(request_, "dropped", always=False).rule()
+
+    with subprocess.Popen([sys.executable, "-m", "placer", *arguments], stdout=subprocess.DEVNULL) as running:
+
+        def rule(method: str, path: str, times: int) -> Spoil | None:
+            spoil = kill(method, path, times)
+            if spoil is not None:
+                running.kill()
+            return spoil
+
+        proxy.rule = rule
+        running.wait()
+    proxy.rule = lambda *_: None
+    first = only_nodes(cluster)
+    assert (len(first), len(gated(cluster))) == (1, 3)
+    all_bound(cluster, *first)
+    urgent = [held(each) for each in held_gang("urgent", 4, cpu=2)]
+    for each in urgent[1:]:
+        each["spec"]["priorityClassName"] = "high"
+    cluster.create(*urgent)
+    cluster.delete("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer")  # its holder is dead
+    told = passes(*GATES)
+    assert (told["unfinished"], told["released"]) == (["PodGroup default/train"], 3)
+    assert all_bound(cluster, *(f"train-{number}" for number in range(4))).items() >= first.items()
+    assert (overfull(cluster), len(gated(cluster))) == ([], 4)
