@@ -137,6 +137,7 @@ def test_everything_is_in_the_namespace_of_the_release(helm_program: Path) -> No
     [
         ({"overlays": ["dryrun"]}, "/overlays/0"),
         ({"overlays": ["inqueue", "beside-volcano"]}, "/overlays"),
+        ({"overlays": ["gates", "disruption"]}, "/overlays"),
         ({"components": ["policy"]}, "/components/0"),
         ({"options": {"time_limit": 5}}, "time_limit"),
         ({"image": "placer"}, "/image"),

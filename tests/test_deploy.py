@@ -196,6 +196,7 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
             },
         ),
         ("overlays/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
+        ("overlays/gates/rbac-gates.yaml", {("", "pods", "patch")}),
         ("bandwidth/rbac-bandwidth.yaml", {("", "nodes/status", "patch")}),
         (
             "discover/rbac-discover.yaml",
@@ -385,6 +386,7 @@ def overlay_arguments(folder: str) -> list[str]:
         ("beside-volcano", "no_group_status", True),
         ("disruption", "max_evictions_per_hour", 60),
         ("controllers", "controllers", ["AppGroup", "NetworkTopology", "HyperNode"]),
+        ("gates", "enforce", "gates"),
     ],
 )
 def test_an_overlay_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
@@ -394,7 +396,9 @@ def test_an_overlay_sets_one_option(folder: str, option: str, value: object, par
 
 def test_every_overlay_is_tried() -> None:
     folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
-    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "controllers", "deployment"}
+    apart = {"deployment"}  # it has a test of its own
+    one_option = {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "controllers", "gates"}
+    assert folders == one_option | apart
 
 
 def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:

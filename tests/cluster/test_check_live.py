@@ -28,6 +28,7 @@ OVERLAYS = (
     "overlays/inqueue",
     "overlays/beside-volcano",
     "overlays/controllers",
+    "overlays/gates",
     "overlays/deployment",
 )
 #: Definitions of Volcano that another test may have left, and none of ``deploy/crds``.

@@ -17,6 +17,7 @@ from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
 from tests.cluster.deployed import Deployed, refused
+from tests.cluster.held import held
 from tests.cluster.things import live_pod, numa_topology
 from tests.examples import every
 from tests.support import hyper_node, node, pod_group, queue
@@ -319,3 +320,21 @@ def test_a_dry_run_decides_and_could_not_write(deployed: Deployed, capsys: pytes
     assert (told["planned"], told["bound"]) == (1, 0)
     assert refused(deployed.as_account("placer").bind, "default", "p", "n1") == 403
     assert "nodeName" not in deployed.api.get(f"{PODS}/p")["spec"]
+
+
+def test_releasing_pods_needs_the_rights_of_its_overlay(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    """With those of the base alone nothing is released, nothing stays nominated, and the pass says which is missing."""
+    deployed.apply("base")
+    deployed.api.create(node("n1"), held(live_pod("p", cpu=1)))
+    words = ["run", "--kubeconfig", deployed.kubeconfig("placer"), "--method=greedy", "--settle=0", "--enforce=gates"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["released"], told["gangs"]["left"]) == (0, 1)
+    assert 'cannot patch resource "pods"' in told["left"]["Pod default/p"]
+    found = deployed.api.get(f"{PODS}/p")
+    assert ("schedulingGates" in found["spec"], "nominatedNodeName" in found["status"]) == (True, False)
+    deployed.apply("overlays/gates")
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["released"], told["told"]["troubles"]) == (1, [])
+    assert "schedulingGates" not in deployed.api.get(f"{PODS}/p")["spec"]

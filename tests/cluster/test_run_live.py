@@ -307,7 +307,10 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[..., None
     [
         (["--every", "30"], '--every: found "30", expected a duration of 1s to 1h, such as 30s or 1m30s'),
         (["--metrics-bind-address", ":8080"], "--metrics-bind-address: found no --every, expected one"),
-        (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
+        (
+            ["--enforce", "gates", "--max-evictions-per-hour", "5"],
+            "--enforce: found gates with --max-evictions-per-hour 5, expected one of the two",
+        ),
         (
             ["--bind-workers", "0", "--settle", "-1"],
             "--bind-workers: found 0, expected a whole number, 1 to 256; --settle: found -1.0",
