@@ -67,12 +67,17 @@ class Loop:
 
 @contextmanager
 def looping(
-    control_plane: ControlPlane, every: float, *observers: LoopObserver, url: str | None = None, method: str = "greedy"
+    control_plane: ControlPlane,
+    every: float,
+    *observers: LoopObserver,
+    url: str | None = None,
+    method: str = "greedy",
+    gates: bool = False,
 ) -> Iterator[Loop]:
     """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one."""
     loop = Loop()
     client = Client.connect(str(control_plane.kubeconfig("loop", url=url)))
-    wanted = replace(_OPTIONS, every=every, method=method)
+    wanted = replace(_OPTIONS, every=every, method=method, gates=gates)
 
     def work() -> None:
         try:

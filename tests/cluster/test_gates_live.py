@@ -13,8 +13,13 @@ from placer.cluster.reading.client import Client, Response
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, before_bindings, steal
 from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
+from tests.cluster.loops import looping
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.server import ControlPlane
+from tests.cluster.test_upstream_gangs_live import conditions, members
 from tests.cluster.things import live_pod
+from tests.instance.test_upstream_gangs import gang as upstream_gang
+from tests.instance.test_upstream_gangs import upstream
 from tests.support import node, pod_group
 from tests.waiting import wait_until
 
@@ -153,6 +158,39 @@ def test_a_dry_run_at_the_server_keeps_nothing(cluster: Api, passes: Passes) -> 
     told = passes(*GATES, "--dry-run=server")
     assert (told["planned"], told["released"], gated(cluster)) == (1, 1, {"p"})
     assert "nominatedNodeName" not in read(cluster, "p")["status"]
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_a_gang_of_kubernetes_itself_is_released_whole(cluster: Api, passes: Passes) -> None:
+    """Its PodGroup is kube-scheduler's, which binds all or none and tells of it; placer chooses the nodes."""
+    cluster.create(*(node(f"n{number}", cpu=3) for number in range(3)))
+    for name, count in (("two", 2), ("three", 3)):
+        cluster.create(upstream(name=name, **upstream_gang(count)), *map(held, members(name, count)))
+    told = passes(*GATES)
+    assert (told["released"], told["gangs"]["waiting"]) == (3, 1)
+    planned = only_nodes(cluster)
+    assert all_bound(cluster, *planned) == planned
+    whole = next(iter(planned)).rpartition("-")[0]
+    (said,) = conditions(cluster, whole)
+    assert (said["type"], said["status"]) == ("PodGroupInitiallyScheduled", "True")
+    assert len(gated(cluster)) == 5 - len(planned)
+
+
+def test_a_loop_begins_a_pass_when_a_gated_pod_comes(
+    cluster: Api, control_plane: ControlPlane, install: Callable[[str], None]
+) -> None:
+    """And none for what it does itself: a pod that it releases is another scheduler's from then on."""
+    install("volcano")
+    cluster.create(node("n1", cpu=2))
+    with looping(control_plane, 3600.0, gates=True) as loop:
+        cluster.create(*held_gang("train", 2, cpu=1))
+        wait_until(lambda: loop.bound == 2, "their release")
+        cluster.create(held(live_pod("waits", cpu=1)))
+        loop.wait_for_passes(len(loop.passes) + 1)
+        cluster.delete(f"{PODS}/train-0")  # it was released, and held its room
+        wait_until(lambda: loop.bound == 3, "the release of what waits")
+        assert not any(each.error or each.troubles for each in loop.passes)
+    assert (only_nodes(cluster), gated(cluster)) == ({"train-1": "n1", "waits": "n1"}, set())
 
 
 # ----------------------------------------------------------------------------------------------- one ledger of the room
