@@ -614,7 +614,7 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
 
 def _not_released(done: Pass) -> list[PlannedBinding]:
     """Pods that were to be released, and for certain were not."""
-    planned = [bind for batch in done.plan.batches for bind in batch.bindings if bind.held]
+    planned = [bind for batch in done.plan.batches for bind in batch.bindings if bind.by_release]
     return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
@@ -646,15 +646,15 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             options.status,
             stop,
             done.backing_off,
-            _held_gangs(done, done.result.instance),
+            _gangs_on_hold(done, done.result.instance),
             gates=options.gates,
         )
 
 
-def _held_gangs(done: Pass, instance: Instance) -> set[GroupKey]:
+def _gangs_on_hold(done: Pass, instance: Instance) -> set[GroupKey]:
     """Gangs of which pods have the hold gate, or were released."""
     identities = done.snapshot.identities if done.snapshot is not None else {}
-    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].held]
+    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].on_hold]
     found = {pod.group for pod in pods if pod.group is not None}
     return found | {key for key, gang in done.half_bound_before.items() if gang.released}
 

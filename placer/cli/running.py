@@ -197,7 +197,7 @@ def _summary(done: Pass) -> dict[str, Any]:
 def _released(done: Pass) -> dict[str, Any]:
     """How many of the pods that are bound were released, and which released ones no scheduler has bound yet."""
     return {
-        "released": sum(bind.held for gang in done.gangs for bind in gang.bound),
+        "released": sum(bind.by_release for gang in done.gangs for bind in gang.bound),
         "unbound": _some({bind.pod: bind.node for gang in done.gangs for bind in gang.waiting}),
     }
 

@@ -3,19 +3,20 @@
 ======================  ===============================================================================================
 ``cluster.reading``     HTTP (``client``), names in it (``paths``), views of objects (``views``), which fields are kept
                         (``field_filter``), lists as an instance with room for pods of DaemonSets (``snapshot``) and
-                        with what earlier passes left behind (``earlier_passes``, ``gang_record``), what passes are kept
-                        to (``guards``), names replaced (``anonymize``), events of pods and nodes (``watch``), who has
-                        gone since (``departures``); what we may do (``access``), who else schedules (``schedulers``)
+                        with what earlier passes left behind (``earlier_passes``, ``gang_record``, ``released``), what
+                        passes are kept to (``guards``), names replaced (``anonymize``), events of pods and nodes
+                        (``watch``), who has gone since (``departures``); what we may do (``access``), who else
+                        schedules (``schedulers``)
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
                         are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
                         became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``),
                         whether what is left of a placement that disturbs holds (``disruption_plan``), room for pods
                         that are moved (``reservations``)
-``cluster.writing``     who may write (``lease``), one binding (``binding``), all of a plan (``plan_execution``), gangs
-                        that are half-bound (``gang_ledger``, ``rolling_back``), one eviction (``eviction``), those of a
-                        plan and the nodes that are nominated (``making_room``), conditions, Events and status
-                        (``status_writer``, ``pod_group_status``, ``volcano_pod_groups``, ``upstream_pod_groups``), and
-                        when a server is left alone (``breaker``)
+``cluster.writing``     who may write (``lease``), one binding (``binding``), what releases a pod in its place
+                        (``release``), all of a plan (``plan_execution``), gangs that are half-bound (``gang_ledger``,
+                        ``rolling_back``), one eviction (``eviction``), those of a plan and the nodes that are nominated
+                        (``making_room``), conditions, Events and status (``status_writer``, ``pod_group_status``,
+                        ``volcano_pod_groups``, ``upstream_pod_groups``), and when a server is left alone (``breaker``)
 ======================  ===============================================================================================
 
 Imports point from writing to planning to reading. Does not belong here: what a field means (``kube``, ``instance``),

@@ -379,6 +379,15 @@ def page() -> str:
         "Where one pod of a gang was evicted and another runs on, no room is kept: the next pass makes the gang whole, "
         "and looks anew for what must go.",
         "",
+        "## Releases",
+        "",
+        "With `--enforce gates` a pod gets its node by two requests, the nomination and the release "
+        "(`placer/cluster/writing/release.py`). `tests/cluster/test_gates_faults_live.py` has each fault",
+        "above happen to each of them, and kills a pass between two pods of a gang: nothing is released twice; a gang "
+        "of which a part is released ends the pass with 6 and comes",
+        "first in the next one, though another is more urgent by then; what is nominated and not released is "
+        "nominated no longer.",
+        "",
         "## What kubelets reject",
         "",
         "A kubelet may reject a pod that is bound to its node. What Kubernetes 1.35 does so for, and what placer "

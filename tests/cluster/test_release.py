@@ -23,7 +23,7 @@ from placer.instance.pod_states import HOLD_GATE
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod
 
-BIND = PlannedBinding(Key("default", "p"), "uid-p", "n1", resource_version="7", held=True)
+BIND = PlannedBinding(Key("default", "p"), "uid-p", "n1", resource_version="7", by_release=True)
 POD = "/api/v1/namespaces/default/pods/p"
 Spoilt = Callable[[str, str, int], Response | Unanswered | None]
 

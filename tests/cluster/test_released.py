@@ -124,7 +124,7 @@ def released_before() -> tuple[SchedulerCache, Prepared]:
 
 
 def held(name: str, where: str) -> PlannedBinding:
-    return replace(bind(name, where), held=True)
+    return replace(bind(name, where), by_release=True)
 
 
 def test_nobody_gets_the_room_of_what_is_on_its_way() -> None:
@@ -187,7 +187,7 @@ def test_whoever_is_released_is_recorded_with_the_node() -> None:
         lone: digests([mark("uid-lone", "n1")]),
     }
     direct = BindingPlan(
-        tuple(replace(each, bindings=(replace(each.bindings[0], held=False),)) for each in plan.batches)
+        tuple(replace(each, bindings=(replace(each.bindings[0], by_release=False),)) for each in plan.batches)
     )
     assert recorded_before(made(snapshot, {}).instance, direct, {}, {}, NOW).gangs == {}
 
@@ -214,7 +214,7 @@ def test_the_state_of_gangs_that_schedulers_are_still_to_bind() -> None:
         (gang,) = with_earlier(found.instance, found.snapshot.identities, [], found.half_bound, unbound)
         assert gang.state is state
         assert [bind.pod for bind in gang.waiting] == list(unbound)
-        assert {bind.pod: bind.held for bind in gang.before} == dict(
+        assert {bind.pod: bind.by_release for bind in gang.before} == dict(
             zip(keys("train-0", "train-1"), (False, True), strict=True)
         )
 

@@ -69,7 +69,7 @@ class PlannedBinding:
         The pod before it on the node, which may be of an earlier batch; None where it waits for none.
     resource_version
         The version of the pod that was decided upon; empty: any.
-    held
+    by_release
         Whether the pod is not bound but released: its hold gate is taken away, and its own scheduler binds it.
     """
 
@@ -80,7 +80,7 @@ class PlannedBinding:
     wait: WaitFor = WaitFor.NOTHING
     after: Key | None = None
     resource_version: str = ""
-    held: bool = False
+    by_release: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,10 @@ def _planned(
 def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
     """The binding of a pod; of one that is in such an order, after the one before it."""
     pod = identities[binding.pod]
-    version, held = pod.resource_version, pod.held
-    found = PlannedBinding(binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=version, held=held)
+    version, on_hold = pod.resource_version, pod.on_hold
+    found = PlannedBinding(
+        binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=version, by_release=on_hold
+    )
     order = orders.get(binding.node)
     if order is None or binding.pod not in order.pods:
         return found

@@ -201,7 +201,7 @@ def _may_stay_half_bound(
     return {
         key: GangRecord(
             now,
-            digests(mark(bind.uid, bind.node) if bind.held else bind.uid for bind in binds),
+            digests(mark(bind.uid, bind.node) if bind.by_release else bind.uid for bind in binds),
             size=len(binds),
             shapes=shapes_of(instance.pods[bind.pod].requests for bind in binds),
         )
@@ -211,7 +211,7 @@ def _may_stay_half_bound(
 
 
 def _is_risky(instance: Instance, nothing: Outcome, key: GroupKey, binds: Sequence[PlannedBinding]) -> bool:
-    if any(bind.held for bind in binds):
+    if any(bind.by_release for bind in binds):
         return True
     return bool(key.api_group) and len(binds) > 1 and not nothing.ready(instance.groups[key])
 
@@ -265,7 +265,8 @@ def _with_members(
     if half is not None:
         pods = [(pod, pod in half.released) for pod in (*half.members, *half.released)]
         before = tuple(
-            PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "", held=held) for pod, held in pods
+            PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "", by_release=late)
+            for pod, late in pods
         )
     waiting = tuple(bind for bind in (*before, *gang.bound) if bind.pod in unbound)
     state = _state(instance, gang, half, bool(waiting))

@@ -407,7 +407,7 @@ class SchedulerCache:
             for each in binds:
                 pod = self._instance.pods[each.pod]
                 held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports)
-                held.ours, held.released, held.seen = True, each.held, False
+                held.ours, held.released, held.seen = True, each.by_release, False
                 self._room.hold(each.pod, held)
                 self._rules.stands(each.pod, each.node)
                 self._unconfirmed.add(each.pod)

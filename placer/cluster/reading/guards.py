@@ -60,7 +60,7 @@ def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
 def _gated(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
     for item in snapshot.of_kind("Pod") if guards.namespaces else ():
         pod = read_view(item, PodView)
-        ours = pod.spec.scheduler_name == snapshot.scheduler_name or (snapshot.gates and pod.is_held)
+        ours = pod.spec.scheduler_name == snapshot.scheduler_name or (snapshot.gates and pod.is_on_hold)
         if ours and not pod.spec.node_name and not guards.admits(pod.metadata.namespace):
             yield ("Pod", pod.key), _gate
 

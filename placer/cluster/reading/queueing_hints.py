@@ -41,7 +41,7 @@ def may_help(
 def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool) -> bool:
     was, now = (None if item is None else read_view(item, PodView) for item in (before, after))
     if now is None or now.status.phase in TERMINAL_PHASES:
-        return _holds_room(was) or (gates and _may_be_released(was))
+        return _held_room(was, gates)
     if before is None or after is None:
         return _waits(now, scheduler_name, gates)
     if _holds_room(now):
@@ -50,12 +50,12 @@ def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, sch
 
 
 def _waits(pod: PodView, scheduler_name: str, gates: bool) -> bool:
-    return not pod.spec.node_name and (pod.spec.scheduler_name == scheduler_name or (gates and pod.is_held))
+    return not pod.spec.node_name and (pod.spec.scheduler_name == scheduler_name or (gates and pod.is_on_hold))
 
 
-def _may_be_released(pod: PodView | None) -> bool:
-    """Whether room is held for a pod without a node where placer has released it."""
-    return pod is not None and pod.only_node is not None
+def _held_room(pod: PodView | None, gates: bool) -> bool:
+    """Whether room is free where a pod is gone: it had a node, or placer may have released it for one."""
+    return _holds_room(pod) or (gates and pod is not None and pod.only_node is not None)
 
 
 def _holds_room(pod: PodView | None) -> bool:

@@ -64,7 +64,7 @@ VERSIONS = "placer.dev/resource-versions"
 #: Taint of a node that cools down (:mod:`placer.cluster.reading.earlier_passes`), in the snapshot alone.
 TAINT = "placer.dev/cooling-down"
 
-_HELD = HOLD_GATE.encode()
+_HOLD = HOLD_GATE.encode()
 #: Least effort that packs well: the most takes three times as long for a tenth less.
 _EFFORT = 4
 
@@ -94,14 +94,14 @@ class Identity(NamedTuple):
 
     uid: str
     resource_version: str
-    held: bool = False
+    on_hold: bool = False
 
     @classmethod
     def of(cls, item: bytes) -> tuple[Key, Identity]:
         """Read a pod's text: what it is called, and which it is."""
-        pod = read_view(item, PodView if _HELD in item else ObjectView)
-        held = isinstance(pod, PodView) and pod.is_held
-        return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, held)
+        pod = read_view(item, PodView if _HOLD in item else ObjectView)
+        on_hold = isinstance(pod, PodView) and pod.is_on_hold
+        return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, on_hold)
 
 
 class Writable(Protocol):

@@ -280,7 +280,7 @@ class PodView(ObjectView):
     status: PodStatusView = msgspec.field(default_factory=PodStatusView)
 
     @property
-    def is_held(self) -> bool:
+    def is_on_hold(self) -> bool:
         """Whether the hold gate alone keeps it from its scheduler."""
         return {each.get("name") for each in self.spec.scheduling_gates or ()} == {HOLD_GATE}
 

@@ -174,7 +174,7 @@ def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> 
         return server.send(method, where, body, parameters=parameters, kind=kind, timeout=_PATIENCE)
 
     try:
-        if bind.held:
+        if bind.by_release:
             answer = send("PATCH", f"{path}/status", nomination(bind, version), STRATEGIC_MERGE)
             nominated = answer.status == 200
             if nominated:
@@ -211,10 +211,10 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "SchedulingGated" if bind.held else "SchedulerError",
+        "reason": "SchedulingGated" if bind.by_release else "SchedulerError",
         "message": f"not bound to Node {bind.node}: {trouble} ({time.time_ns():x})",  # no two are the same
     }
-    status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if bind.held else {})
+    status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if bind.by_release else {})
     body = {"metadata": {"uid": bind.uid}, "status": status}
     path = f"{pod_path(*bind.pod)}/status"
     try:
@@ -250,7 +250,7 @@ def is_given(pod: PodView, bind: PlannedBinding) -> bool:
     bind
         What was to be done with it.
     """
-    released = bind.held and pod.waits and not pod.spec.scheduling_gates and pod.only_node == bind.node
+    released = bind.by_release and pod.waits and not pod.spec.scheduling_gates and pod.only_node == bind.node
     return released or pod.spec.node_name == bind.node
 
 
@@ -264,9 +264,9 @@ def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
         return f"another client bound it to Node {pod.spec.node_name}"
     if pod.metadata.deletion_timestamp is not None:
         return "it is being deleted"
-    if bind.held and not pod.spec.scheduling_gates:
+    if bind.by_release and not pod.spec.scheduling_gates:
         return "another client took its scheduling gate away"
-    if bind.held and pod.is_held:
+    if bind.by_release and pod.is_on_hold:
         return ""
     return "it has scheduling gates" if pod.spec.scheduling_gates else ""
 

@@ -272,7 +272,7 @@ class _Execution:
 
     def _is_enough(self, wait: WaitFor, before: PlannedBinding) -> bool:
         """Whether a pod may follow the one before it at once: of a released one the answer does not say it is bound."""
-        bound = wait is WaitFor.BINDING and (not before.held or self._cache.is_bound(before))
+        bound = wait is WaitFor.BINDING and (not before.by_release or self._cache.is_bound(before))
         return bound or self._settings.dry_run
 
     def _deal(self, under: _BatchInFlight) -> None:

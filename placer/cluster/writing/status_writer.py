@@ -143,7 +143,7 @@ def write_status(
     options: StatusOptions,
     stop: threading.Event,
     backing_off: Mapping[Key, BackOff] = MappingProxyType({}),
-    held: Container[GroupKey] = frozenset(),
+    on_hold: Container[GroupKey] = frozenset(),
     *,
     gates: bool = False,
 ) -> StatusReport:
@@ -163,7 +163,7 @@ def write_status(
         Set by another thread: write nothing more.
     backing_off
         Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
-    held
+    on_hold
         Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
     gates
         Whether pods that have the hold gate alone are ours.
@@ -174,7 +174,7 @@ def write_status(
     groups |= {pod: each.group for pod, each in backing_off.items()}
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions(groups, waits, half_bound) if options.conditions else set(waits)
-    writer.groups(filter(partial(_is_told, options, held), _group_statuses(result, gangs, waits)))
+    writer.groups(filter(partial(_is_told, options, on_hold), _group_statuses(result, gangs, waits)))
     if options.events:
         writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
     return writer.report
@@ -268,11 +268,11 @@ def _group_statuses(
             yield PodGroupStatus(key, ready, some)
 
 
-def _is_told(options: StatusOptions, held: Container[GroupKey], status: PodGroupStatus) -> bool:
+def _is_told(options: StatusOptions, on_hold: Container[GroupKey], status: PodGroupStatus) -> bool:
     """Whether a PodGroup gets its status from us."""
     if status.key.api_group == VOLCANO:
         return options.groups
-    return options.conditions and status.key not in held
+    return options.conditions and status.key not in on_hold
 
 
 def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
@@ -320,9 +320,9 @@ def _events(
 
 def _given(gang: GangOutcome) -> Iterator[_Event]:
     """That pods of a gang have their nodes."""
-    if released := [bind for bind in gang.bound if bind.held]:
+    if released := [bind for bind in gang.bound if bind.by_release]:
         yield _gang_event(gang.key, "Normal", "Released", _released(gang.key, released))
-    if assigned := [bind for bind in gang.bound if not bind.held]:
+    if assigned := [bind for bind in gang.bound if not bind.by_release]:
         yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang.key, assigned))
 
 
@@ -373,14 +373,14 @@ def _says(pod: PodView, wait: _WaitingReason) -> bool:
     there = pod.scheduled
     if there is None or (there.status, there.reason) != ("False", _reason(pod, wait)):
         return False
-    if pod.is_held and pod.status.nominated_node_name:
+    if pod.is_on_hold and pod.status.nominated_node_name:
         return False
     return without_amounts(there.message) == without_amounts(wait.message)
 
 
 def _reason(pod: PodView, wait: _WaitingReason) -> ConditionReason:
     """The reason of a pod's condition: of one that is gated no other, by which autoscalers and people know it."""
-    return "SchedulingGated" if pod.is_held else wait.reason
+    return "SchedulingGated" if pod.is_on_hold else wait.reason
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -449,7 +449,7 @@ class _StatusWriter:
             return
         try:
             pods = listed(ask, "/api/v1/pods", PodView, selector)
-            ours = (pod for pod in pods if pod.is_held or pod.spec.scheduler_name == self._name)
+            ours = (pod for pod in pods if pod.is_on_hold or pod.spec.scheduler_name == self._name)
             yield from takewhile(lambda _: not self._stop.is_set(), ours)
         except Unlisted as error:
             self._fine(error.answer, "list of pods")
@@ -466,8 +466,10 @@ class _StatusWriter:
             "message": wait.message,
             "lastTransitionTime": since or self._now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if pod.is_held else {})
-        version = {"resourceVersion": pod.metadata.resource_version} if pod.is_held else {}
+        status: dict[str, object] = {"conditions": [condition]} | (
+            {"nominatedNodeName": None} if pod.is_on_hold else {}
+        )
+        version = {"resourceVersion": pod.metadata.resource_version} if pod.is_on_hold else {}
         body = {"metadata": {"uid": pod.metadata.uid, **version}, "status": status}
         path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
         answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
