@@ -226,10 +226,22 @@ def test_patience_with_what_no_scheduler_binds(patience: float, grace: float, ag
     snapshot = taken(pod_group("train", minMember=1), theirs("train-0", only="n0"))
     begun = record(("train-0", "n0"))
     found = made(snapshot, begun)
-    gang = replace(outcome(GangState.RELEASED), waiting=(held("train-0", "n0"),))
+    late = (held("train-0", "n0"),)
+    gang = replace(outcome(GangState.RELEASED), before=late, waiting=late)
     now = NOW + timedelta(seconds=age)
     go, stay = next_to_go(found.instance, [gang], found.half_bound, begun, patience, now, grace)
     assert (go, stay) == ([TRAIN] if goes else [], [])
+    just_now = replace(outcome(GangState.RELEASED, late), waiting=late)
+    assert next_to_go(found.instance, [just_now], found.half_bound, begun, patience, now, grace) == ([], [])
+
+
+def test_a_gang_that_was_rolled_back_has_its_patience_anew() -> None:
+    snapshot = taken(pod_group("train", minMember=1), theirs("train-0", held=True))
+    plan = BindingPlan((Batch((TRAIN,), (held("train-0", "n0"),)),))
+    later = NOW + timedelta(hours=1)
+    before = {TRAIN: GangRecord(NOW, frozenset(), 2, NOW + timedelta(minutes=2))}
+    found = recorded_before(made(snapshot, before, later).instance, plan, before, {}, later).gangs[TRAIN]
+    assert (found.since, found.rolled_back, found.until) == (later, 2, None)
 
 
 @pytest.mark.parametrize(("least", "alone"), [(1, True), (2, False)])

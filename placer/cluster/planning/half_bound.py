@@ -329,9 +329,10 @@ def next_to_go(
 
 def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grace: float, now: datetime) -> bool:
     """Whether patience with a gang is over that is half-bound, or that schedulers do not bind."""
-    if record is None or (gang.state is not GangState.HALF_BOUND and not gang.waiting):
+    waits = any(bind in gang.before for bind in gang.waiting)  # what was released just now has its time still
+    if record is None or (gang.state is not GangState.HALF_BOUND and not waits):
         return False
-    least = max(patience, grace) if gang.waiting else patience
+    least = max(patience, grace) if waits else patience
     return (now - record.since).total_seconds() >= least
 
 
