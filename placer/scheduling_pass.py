@@ -41,7 +41,7 @@ from placer.cluster.reading.gang_record import (
     record_name,
 )
 from placer.cluster.reading.guards import Guards, guarded
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
+from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Lists, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
@@ -565,10 +565,12 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     grace = done.options.binding.grace
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
+    before = list(done.gangs)
     _roll_back_in_turn(client, done, snapshot, instance, go, stop)
     after = recorded_after(done.gangs, record, anew, now, _not_released(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
-    done.workloads = remembered(done.workloads, rejected, done.options.cool_down, now)
+    given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
+    done.workloads = remembered(done.workloads, (*rejected, *given_up), done.options.cool_down, now)
     done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
     if done.lost() is not None:  # what another pass may have recorded since counts
@@ -599,6 +601,12 @@ def _roll_back_in_turn(
             roll_back(server, snapshot, gang, only) if why is None else replace(gang, reason=f"not rolled back: {why}")
         )
     done.gangs = list(gangs.values())
+
+
+def _given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dict[Key, str]:
+    """Released pods that were not bound and are rolled back, each with its node."""
+    gone = {pod for gang in after if gang.state is GangState.ROLLED_BACK for pod in gang.missing}
+    return {bind.pod: bind.node for gang in before for bind in gang.waiting if bind.pod in gone}
 
 
 def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:

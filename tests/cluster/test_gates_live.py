@@ -20,7 +20,7 @@ from tests.cluster.test_upstream_gangs_live import conditions, members
 from tests.cluster.things import live_pod
 from tests.instance.test_upstream_gangs import gang as upstream_gang
 from tests.instance.test_upstream_gangs import upstream
-from tests.support import node, pod_group
+from tests.support import Document, node, pod_group
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
@@ -314,6 +314,26 @@ def test_a_lone_pod_is_taken_back_too(cluster: Api, passes: Passes) -> None:
     told = _after_patience(passes)
     assert told["gangs"]["rolledBack"] == 1
     assert {each["metadata"]["name"] for each in cluster.items(PODS)} == {"thief"}
+
+
+def test_a_workload_that_no_scheduler_binds_backs_off(cluster: Api, passes: Passes) -> None:
+    """Its controller makes its pods anew under other names: they must not hold one room after the other for ever."""
+    cluster.create(*(node(f"n{number}", cpu=4) for number in range(3)))
+    for number in range(2):
+        cluster.create(held(_of_a_set(f"p-{number}")))
+        assert passes(*GATES)["released"] == 1
+        assert _after_patience(passes)["gangs"]["rolledBack"] == 1
+        assert cluster.items(PODS) == []
+    cluster.create(held(_of_a_set("p-2")))
+    told = passes(*GATES)
+    assert (told["released"], list(told["backingOff"]), gated(cluster)) == (0, ["Pod default/p-2"], {"p-2"})
+
+
+def _of_a_set(name: str) -> Document:
+    """A pod that a ReplicaSet made."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "odd", "uid": "1", "controller": True}
+    found = live_pod(name, cpu=4)
+    return {**found, "metadata": {**found["metadata"], "ownerReferences": [owner]}}
 
 
 def test_what_is_bound_in_time_is_not_taken_back(cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,9 @@ hour at most, and the nodes take others at once. So one workload that no kubelet
 Whose pods they are, and which node they name, tenants may write themselves; so all workloads of a namespace together
 have few nodes cool down at a time, too.
 
+What is released (``--enforce gates``) and not bound by its scheduler until it is given up counts the same, or a
+workload that its scheduler never takes would hold room again and again, under other names.
+
 Controllers delete what failed, some of them at once. So what a pass hears and what it finds in lists is kept in the
 record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), where no tenant may write.
 """
@@ -14,7 +17,7 @@ record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), wher
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,14 +25,16 @@ import msgspec
 
 from placer.cluster.reading.client import Server, listed
 from placer.cluster.reading.gang_record import RejectedWorkload
-from placer.cluster.reading.views import PodView, Rejection, Workload
-from placer.instance import ANY_SCHEDULER
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import PodView, Rejection, Workload, read_view
+from placer.instance import ANY_SCHEDULER, Key
 
 __all__ = [
     "back_off",
     "cooling_nodes",
     "failed_pods",
     "failed_selector",
+    "not_bound",
     "rejection_of",
     "remembered",
     "waiting_workloads",
@@ -41,6 +46,7 @@ _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
 _MOST_WORKLOADS, _MOST_OF_ONE, _MOST_NODES = 1_000, 100, 8
 #: Most nodes that cool down for what one namespace had rejected, the latest.
 _MOST_COOLING = 4
+_NOT_BOUND = "not bound by their scheduler"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -90,6 +96,22 @@ def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | No
     """That its kubelet rejected a pod of ours."""
     named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
     return pod.rejection if named or (gates and pod.only_node is not None) else None
+
+
+def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
+    """Say of released pods that their scheduler has not bound them: it knows something that placer does not, too.
+
+    Parameters
+    ----------
+    snapshot
+        With the pods.
+    nodes
+        For which each was released.
+    now
+        When they were given up.
+    """
+    for key, item in snapshot.pod_texts(nodes).items():
+        yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
 
 
 def remembered(
