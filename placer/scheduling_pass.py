@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Self
 
 from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
@@ -566,7 +567,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     grace = done.options.binding.grace
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
     before = list(done.gangs)
-    _roll_back_in_turn(client, done, snapshot, instance, go, stop)
+    _roll_back_in_turn(client, done, snapshot, go, stop, _surplus(instance, before))
     after = recorded_after(done.gangs, record, anew, now, _not_released(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
@@ -585,22 +586,29 @@ def _roll_back_in_turn(
     client: Client,
     done: Pass,
     snapshot: Snapshot,
-    instance: Instance,
     keys: Iterable[GroupKey],
     stop: threading.Event,
+    alone: Mapping[GroupKey, Collection[Key]] = MappingProxyType({}),
 ) -> None:
-    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass."""
+    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass.
+
+    Of those that are ready without some released pods these go ``alone``.
+    """
     server, until = patient(client), time.monotonic() + _ROLLING_BACK
     gangs = {gang.key: gang for gang in done.gangs}
     for key in in_turn(keys, attrgetter("namespace")):
         why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
         if why is None and time.monotonic() > until:
             why = "there was no time for it in this pass"
-        gang, only = gangs[key], surplus(instance, gangs[key])
-        gangs[key] = (
-            roll_back(server, snapshot, gang, only) if why is None else replace(gang, reason=f"not rolled back: {why}")
-        )
+        gang, go = gangs[key], partial(roll_back, only=alone[key]) if key in alone else roll_back
+        gangs[key] = go(server, snapshot, gang) if why is None else replace(gang, reason=f"not rolled back: {why}")
     done.gangs = list(gangs.values())
+
+
+def _surplus(instance: Instance, gangs: Iterable[GangOutcome]) -> dict[GroupKey, frozenset[Key]]:
+    """Released pods without which their gangs are ready, as they are before anything is rolled back."""
+    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.waiting}
+    return {key: pods for key, pods in found.items() if pods is not None}
 
 
 def _given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dict[Key, str]:
