@@ -567,7 +567,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     grace = done.options.binding.grace
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
     before = list(done.gangs)
-    _roll_back_in_turn(client, done, snapshot, go, stop, _surplus(instance, before))
+    _roll_back_in_turn(client, done, snapshot, go, stop, _surplus(instance, before, go))
     after = recorded_after(done.gangs, record, anew, now, _not_released(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
@@ -605,9 +605,12 @@ def _roll_back_in_turn(
     done.gangs = list(gangs.values())
 
 
-def _surplus(instance: Instance, gangs: Iterable[GangOutcome]) -> dict[GroupKey, frozenset[Key]]:
-    """Released pods without which their gangs are ready, as they are before anything is rolled back."""
-    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.waiting}
+def _surplus(
+    instance: Instance, gangs: Iterable[GangOutcome], keys: Iterable[GroupKey]
+) -> dict[GroupKey, frozenset[Key]]:
+    """Released pods without which gangs that are to be rolled back are ready, as they are before that."""
+    wanted = frozenset(keys)
+    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.key in wanted}
     return {key: pods for key, pods in found.items() if pods is not None}
 
 

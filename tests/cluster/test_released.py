@@ -253,6 +253,14 @@ def test_who_goes_with_it(least: int, alone: bool) -> None:
     assert surplus(found.instance, gang) == (set(keys("train-1")) if alone else None)
 
 
+def test_what_this_pass_has_bound_counts_for_what_stays() -> None:
+    snapshot = taken(pod_group("train", minMember=1), theirs("train-0", held=True), theirs("train-1", only="n1"))
+    found = made(snapshot, record(("train-1", "n1")))
+    gang = replace(outcome(GangState.SHORT, [bind("train-0", "n0")]), waiting=(held("train-1", "n1"),))
+    assert surplus(found.instance, gang) == set(keys("train-1"))
+    assert surplus(found.instance, replace(gang, bound=())) is None
+
+
 # ------------------------------------------------------------------------------------------------- hints and rejections
 
 

@@ -263,7 +263,7 @@ def _with_members(
 ) -> GangOutcome:
     before: tuple[PlannedBinding, ...] = ()
     if half is not None:
-        pods = [(pod, pod in half.released) for pod in (*half.members, *half.released)]
+        pods = [*((pod, False) for pod in half.members), *((pod, True) for pod in half.released)]
         before = tuple(
             PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "", by_release=late)
             for pod, late in pods
@@ -329,7 +329,8 @@ def next_to_go(
 
 def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grace: float, now: datetime) -> bool:
     """Whether patience with a gang is over that is half-bound, or that schedulers do not bind."""
-    waits = any(bind in gang.before for bind in gang.waiting)  # what was released just now has its time still
+    earlier = {bind.pod for bind in gang.before}
+    waits = any(bind.pod in earlier for bind in gang.waiting)  # what was released just now has its time still
     if record is None or (gang.state is not GangState.HALF_BOUND and not waits):
         return False
     least = max(patience, grace) if waits else patience
@@ -346,9 +347,8 @@ def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
     gang
         With which patience is over.
     """
-    pods = frozenset(bind.pod for bind in gang.waiting)
-    new = Placement.of({bind.pod: bind.node for bind in gang.bound})
-    return pods if pods and ready_without(Outcome(instance, new).carried_out(), gang.key, pods) else None
+    pods, new = (frozenset(bind.pod for bind in binds) for binds in (gang.waiting, gang.bound))
+    return pods if pods and ready_without(instance, gang.key, pods, new) else None
 
 
 def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:

@@ -38,7 +38,7 @@ from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWor
 from placer.cluster.reading.released import ReleasedPod, mark, released_pods
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
-from placer.instance import GroupKey, Instance, Key, PodState
+from placer.instance import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.instance.instance_builder import make_instance
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -293,7 +293,7 @@ def _half_bound(
         gang = _begun_gang(snapshot, instance, key, recorded, {pod: released[pod] for pod in unbound[key]})
         if gang is not None:
             overdue = bool(gang.members and gang.released) and now - recorded.since >= _BINDS_WITHIN
-            late = overdue and not ready_without(instance, key, gang.released)
+            late = overdue and not ready_without(instance, key, frozenset(gang.released))
             found[key] = replace(gang, overdue=late)
     return found
 
@@ -330,7 +330,9 @@ def _recorded_members(
     return tuple(sorted(filter(is_ours, bound)))
 
 
-def ready_without(instance: Instance, key: GroupKey, pods: Collection[Key]) -> bool:
+def ready_without(
+    instance: Instance, key: GroupKey, pods: Collection[Key], added: Collection[Key] = frozenset()
+) -> bool:
     """Whether a gang would be ready without some of its bound pods; one that is no PodGroup is not.
 
     Parameters
@@ -341,17 +343,20 @@ def ready_without(instance: Instance, key: GroupKey, pods: Collection[Key]) -> b
         The gang.
     pods
         Those that do not count.
+    added
+        Pending pods of it that were bound since.
     """
     group = instance.groups.get(key)
     if group is None or not key.api_group:
         return False
-    parts = tuple(replace(part, bound=_left(part.bound, pods)) for part in group.sub_groups)
-    rest = replace(group, bound=_left(group.bound, pods), sub_groups=parts)
+
+    def left(part: Group | SubGroup) -> tuple[Key, ...]:
+        new = (pod for pod in part.pending if pod in added)
+        return tuple(pod for pod in (*part.bound, *new) if pod not in pods)
+
+    parts = tuple(replace(part, bound=left(part)) for part in group.sub_groups)
+    rest = replace(group, bound=left(group), sub_groups=parts)
     return Outcome(instance, Placement()).ready(rest)
-
-
-def _left(bound: Iterable[Key], without: Collection[Key]) -> tuple[Key, ...]:
-    return tuple(key for key in bound if key not in without)
 
 
 def _unbound(released: Mapping[Key, ReleasedPod]) -> list[Key]:

@@ -114,14 +114,14 @@ class _RollBack:
 
     def _outcome(self, left: set[Key]) -> GangOutcome:
         gang = self._gang
-        gone = [pod for pod in self._ours if pod not in left]
+        gone = {pod: "rolled back" for pod in self._ours if pod not in left}
         stay = partial(filterfalse, lambda bind: bind.pod in gone)
         rest = replace(
             gang,
             bound=tuple(stay(gang.bound)),
             before=tuple(stay(gang.before)),
             waiting=tuple(stay(gang.waiting)),
-            missing=gang.missing | dict.fromkeys(gone, "rolled back"),
+            missing=gang.missing | gone,
         )
         if left:
             return replace(rest, reason=f"it could not be rolled back: {self._trouble}")
