@@ -42,7 +42,8 @@ from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
 from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod, shape
-from placer.cluster.reading.snapshot import Identity, Lists, Snapshot
+from placer.cluster.reading.reflectors import Reflectors
+from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
@@ -535,7 +536,7 @@ def make_room_pass(
     watch: Callable[[str], None],
     start: float,
     *,
-    lists: Lists | None = None,
+    lists: Reflectors | None = None,
 ) -> None:
     """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy has it so."""
     make_pass(client, done, stop, gently, watch, start, lists=lists)

@@ -9,6 +9,7 @@ What goes wrong ends a pass and not the loop; the next pass is made later and la
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 import uuid
@@ -26,6 +27,7 @@ from placer.cluster.reading.views import Rejection
 from placer.cluster.writing.lease import LeaderElector
 from placer.errors import ClusterError, PlacerError
 from placer.kube.kinds import KindInfo
+from placer.manifests.validation import no_collection
 from placer.result import Result
 from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, make_pass, run_pass
 
@@ -188,7 +190,9 @@ class _Loop:
                 self._stop.wait(_LOOK)
                 continue
             began = time.monotonic()
-            self._make(leading)
+            with no_collection():  # what a pass makes it keeps, and whoever waits for it is not to wait for a search
+                self._make(leading)
+            gc.collect()
             pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
             self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
 
@@ -234,6 +238,8 @@ class _Loop:
         """Wait for news, and until they have all come: from one moment to another (``time.monotonic()``)."""
         self._sleep(leading, earliest, self._stop)
         self._sleep(leading, latest, self._news)
+        if not self._is_over(leading):
+            self.lists.hurry()
         gathered = time.monotonic() + _GATHERING
         while self._news.is_set() and time.monotonic() < gathered:
             self._news.clear()

@@ -6,15 +6,14 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
@@ -42,12 +41,13 @@ from placer.cluster.reading.gang_record import (
     record_name,
 )
 from placer.cluster.reading.guards import Guards, guarded
+from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
-from placer.cluster.reading.snapshot import Lists, Snapshot, take
+from placer.cluster.reading.snapshot import Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
-from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
+from placer.cluster.writing.cache_feed import CacheFeed
 from placer.cluster.writing.controllers import ControllerReport, write_controlled
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
@@ -258,7 +258,7 @@ def run_pass(
     watch: Callable[[str], None] = lambda _: None,
     began: float | None = None,
     leading: LeaderElector | None = None,
-    lists: Lists | None = None,
+    lists: Reflectors | None = None,
     make: MakePass | None = None,
 ) -> None:
     """Make one pass; one that writes, as the holder of the Lease, or not at all.
@@ -328,12 +328,12 @@ def make_pass(
     watch: Callable[[str], None],
     start: float,
     *,
-    lists: Lists | None = None,
+    lists: Reflectors | None = None,
 ) -> None:
     """Make a pass for as long as nothing says that the Lease is lost."""
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
-    with _CacheFeed(client) as feed:
+    with CacheFeed(client) as feed:
         snapshot, instance, cache = read_cluster(client, done, watch, lists, feed)
         if done.reserved.made and not options.dry_run:
             bind_gently()
@@ -394,7 +394,7 @@ def bind_placement(client: Client, done: Pass, instance: Instance, placement: Pl
     snapshot, cache = done.snapshot, done.cache
     assert snapshot is not None, "the cluster was read"
     assert cache is not None, "the cluster was read"
-    with _CacheFeed(client) as feed:
+    with CacheFeed(client) as feed:
         feed.open(snapshot)
         feed.fill(cache)
         done.plan = plan_bindings(instance, placement, snapshot.identities)
@@ -426,8 +426,8 @@ def read_cluster(
     client: Client,
     done: Pass,
     watch: Callable[[str], None],
-    lists: Lists | None = None,
-    feed: _CacheFeed | None = None,
+    lists: Reflectors | None = None,
+    feed: CacheFeed | None = None,
 ) -> tuple[Snapshot, Instance, SchedulerCache]:
     """What is in the cluster, with what earlier passes left behind; a feed fills the cache from when that was read."""
     options = done.options
@@ -439,7 +439,7 @@ def read_cluster(
         found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
         if feed is not None:
-            feed.open(taken)
+            feed.open(taken, lists)
         found += _rejected_since(client, done, taken)
         now = server_time(client)
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
@@ -690,60 +690,6 @@ def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None
 def patient(client: Client) -> PatientWriter:
     """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
     return PatientWriter(Breaker(client, _REFUSED), time.monotonic() + _WAITING)
-
-
-class _CacheFeed:
-    """Has a scheduler cache hear of everything since the snapshot that it is made from.
-
-    The watches are opened while the cache is made, and wait for it with what they hear: the bookmark that says that a
-    quiet one is current comes a second after it was opened.
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._opened = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Follow nothing any more."""
-        self._opened.close()
-
-    def open(self, taken: Snapshot) -> None:
-        """Follow what happens since a snapshot."""
-        cache: Future[SchedulerCache] = Future()
-        heard: dict[str, tuple[Callable[[str, bytes], None], Callable[[Sequence[bytes]], None]]] = {
-            "pods": (
-                lambda kind, item: cache.result().pod_happened(kind, item),
-                lambda items: cache.result().pods_replaced(items),
-            ),
-            "nodes": (
-                lambda kind, item: cache.result().node_happened(kind, item),
-                lambda items: cache.result().nodes_replaced(items),
-            ),
-        }
-        self._watches = Watches(
-            [
-                Watch(self._client, f"/api/v1/{name}", taken.versions[name], *listeners, count=taken.counts[name])
-                for name, listeners in heard.items()
-            ]
-        )
-        self._cache = cache
-        self._opened.enter_context(self._watches.open())
-        self._opened.callback(cache.cancel)
-
-    def fill(self, cache: SchedulerCache) -> None:
-        """Hand over what was heard meanwhile, and everything from now on."""
-        cache.lost = self._watches.lost
-        self._cache.set_result(cache)
-
-    def start_checks(self) -> None:
-        """Check from now on whether everything is heard."""
-        self._watches.start_checks()
 
 
 def save_pass(done: Pass) -> None:

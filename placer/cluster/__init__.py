@@ -13,10 +13,11 @@
                         whether what is left of a placement that disturbs holds (``disruption_plan``), room for pods
                         that are moved (``reservations``)
 ``cluster.writing``     who may write (``lease``), one binding (``binding``), what releases a pod in its place
-                        (``release``), all of a plan (``plan_execution``), gangs that are half-bound (``gang_ledger``,
-                        ``rolling_back``), one eviction (``eviction``), those of a plan and the nodes that are nominated
-                        (``making_room``), conditions, Events and status (``status_writer``, ``pod_group_status``,
-                        ``volcano_pod_groups``, ``upstream_pod_groups``), and when a server is left alone (``breaker``)
+                        (``release``), all of a plan (``plan_execution``), what the scheduler cache hears of meanwhile
+                        (``cache_feed``), gangs that are half-bound (``gang_ledger``, ``rolling_back``), one eviction
+                        (``eviction``), those of a plan and the nodes that are nominated (``making_room``), conditions,
+                        Events and status (``status_writer``, ``pod_group_status``, ``volcano_pod_groups``,
+                        ``upstream_pod_groups``), and when a server is left alone (``breaker``)
 ======================  ===============================================================================================
 
 Imports point from writing to planning to reading. Does not belong here: what a field means (``kube``, ``instance``),

@@ -11,12 +11,13 @@ import pytest
 
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
 from tests.cluster.api import Api
-from tests.cluster.faults import PODS
+from tests.cluster.faults import PODS, steal
 from tests.cluster.kubelets import Admission, Impatient
 from tests.cluster.loops import looping
 from tests.cluster.passes import bound, gang, leaves
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
+from tests.cluster.test_faults_unheard_live import before_plan, silent
 from tests.cluster.things import live_pod, of_a_job
 from tests.support import node
 from tests.waiting import wait_until
@@ -145,6 +146,20 @@ def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
         wait_until(lambda: any(each.plan.batches for each in loop.passes), "a plan with the node")
         proxy.rule = lambda *_: None
         wait_until(lambda: bound(cluster) == {"a": "n1"}, "its binding")
+
+
+def test_what_a_silent_stream_keeps_back_within_a_pass_is_asked_for(
+    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass opens no watch of its own: that of the list that is kept is checked, and here the list taken anew."""
+    monkeypatch.setattr("placer.cluster.reading.watch._FEW", 0)
+    monkeypatch.setattr("placer.cluster.reading.watch._PATIENCE", 0.5)
+    before_plan(monkeypatch, lambda: steal(cluster, "thief", "n1", cpu=1))
+    cluster.create(node("n1", cpu=8), *gang("train", 2, cpu=4))
+    proxy.rule = silent("/api/v1/pods")
+    with looping(control_plane, NEVER, url=proxy.url) as loop:
+        (left,) = loop.passes[0].gangs
+        assert (left.reason, bound(cluster)) == ("the room is gone on Node n1: cpu 8 of 7 left", {"thief": "n1"})
 
 
 def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(

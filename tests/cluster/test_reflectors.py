@@ -141,6 +141,46 @@ def test_after_a_silence_the_list_is_taken_anew_and_what_changed_meanwhile_is_to
     lists.close()
 
 
+def test_who_follows_hears_of_all_since_the_list_and_of_nothing_after_that(changes: Changes) -> None:
+    server = Server([versioned(1, "b")])
+    lists = Reflectors(server, changes)
+    heard: list[str] = []
+
+    def listen(kind: str, item: bytes) -> None:
+        heard.append(f"{kind} {json.loads(item)['metadata']['name']}")
+
+    def say(number: int, kind: str, name: str) -> None:
+        server.say(kind, versioned(number, name, cpu=number))
+        wait_until(lambda: len(changes.noted) == number, f"change {number}")
+
+    taken(lists)
+    say(1, "ADDED", "before")
+    taken(lists)
+    say(2, "ADDED", "a")
+    say(3, "MODIFIED", "a")
+    (watch,) = lists.follow({PATH: (listen, lambda _: None)})
+    assert (heard, watch.path) == (["ADDED a", "MODIFIED a"], PATH)
+    say(4, "DELETED", "b")
+    wait_until(lambda: len(heard) == 3, "the event")
+    assert heard[2:] == ["DELETED b"]
+    lists.unfollow()
+    say(5, "ADDED", "after")
+    assert len(heard) == 3
+    lists.close()
+
+
+def test_who_follows_hears_of_a_list_that_the_watch_has_taken(changes: Changes) -> None:
+    server = Server([versioned(1, "a")], [versioned(2, "a"), versioned(3, "b")])
+    lists = Reflectors(server, changes)
+    taken(lists)
+    heard: list[list[str]] = []
+    names = lambda items: heard.append([json.loads(each)["metadata"]["name"] for each in items])  # noqa: E731
+    lists.follow({PATH: (lambda *_: None, names)})
+    server.say("ERROR", {"code": 410})
+    wait_until(lambda: heard == [["a", "b"]], "the list")
+    lists.close()
+
+
 def test_what_nobody_asks_for_any_more_is_forgotten(changes: Changes) -> None:
     server = Server([versioned(1, "a")], [versioned(1, "a"), versioned(2, "b")])
     lists = Reflectors(server, changes)

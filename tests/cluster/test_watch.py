@@ -50,13 +50,35 @@ class Server:
             self.shut.wait()
 
 
+class Quiet:
+    """Has watches that are open until they are shut, and no answer to what is asked."""
+
+    def __init__(self) -> None:
+        self.questions, self.windows = 0, list[str]()
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+        assert (path, parameters) == ("/api/v1/namespaces/placer-nothing/pods", {"limit": "1"})
+        self.questions += 1
+        raise ClusterError("503 away")
+
+    def follow(
+        self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
+    ) -> Iterator[bytes]:
+        assert path == PATH
+        shut = threading.Event()
+        opened(shut.set)
+        self.windows.append(parameters["timeoutSeconds"])
+        shut.wait()
+        yield b""
+
+
 class Heard:
     """Notes what a watch says."""
 
-    def __init__(self, server: Server, until: int) -> None:
+    def __init__(self, server: Server, until: int, *, hurried: bool = False) -> None:
         self.events: list[str] = []
         self._enough, self._until = threading.Event(), until
-        self.watch = Watch(server, PATH, "5", self.happened, self.replaced)
+        self.watch = Watch(server, PATH, "5", self.happened, self.replaced, hurried=hurried)
         self.watch.start()
         assert self._enough.wait(60), self.events
         self.lost = self.watch.lost
@@ -121,6 +143,27 @@ def test_other_errors_begin_it_anew() -> None:
     server = Server([trouble], ClusterError("403"), [line("ADDED", "a", 6)])
     assert Heard(server, 1).events == ["ADDED a"]
     assert server.asked == ["watch 5"] * 3
+
+
+def test_one_that_is_checked_soon_is_opened_anew_after_each_bookmark() -> None:
+    """The next round of bookmarks has none for a watch that has had its own."""
+    server = Server([line("BOOKMARK", "", 8), line("ADDED", "never", 9)], [line("ADDED", "a", 9)])
+    assert Heard(server, 1, hurried=True).events == ["ADDED a"]
+    assert server.asked == ["watch 5", "watch 8"]
+
+
+@pytest.mark.parametrize(("count", "opened"), [(501, 2), (500, 1)])
+def test_a_list_that_is_long_is_hurried_and_a_short_one_listed_when_it_is_checked(count: int, opened: int) -> None:
+    """Each question makes the server find out what is current; its answer is of no use then, and its trouble none."""
+    server = Quiet()
+    watch = Watch(server, PATH, "5", lambda *_: None, lambda *_: None, count, window=10)
+    watch.start()
+    wait_until(lambda: server.windows == ["10"], "its beginning")
+    watch.hurry()
+    watch.nudge()
+    wait_until(lambda: server.windows == ["10", "3"][:opened], "its second beginning")
+    assert server.questions == opened - 1
+    watch.close()
 
 
 def test_while_nothing_is_read_it_says_why() -> None:

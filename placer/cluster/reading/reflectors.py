@@ -4,20 +4,23 @@ A pass takes what is kept (:class:`placer.cluster.reading.snapshot.Lists`) as lo
 watch is open, and something has come from it lately. A server sends a bookmark shortly before it ends a watch, and each
 is asked to end soon, so a quiet list is heard of too. A list that is not current is taken anew, at the pass that needs
 it; one that may not be watched is therefore taken by every pass, as by a pass that stands alone.
+
+A pass hears of pods and nodes from its lists to its last binding. Their watches are open already, so it follows them
+(:meth:`Reflectors.follow`) and opens none of its own. Whoever is about to begin one says so (:meth:`Reflectors.hurry`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from placer.cluster.reading.client import Follower
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import whole_kind
 from placer.cluster.reading.views import ObjectView, read_view
-from placer.cluster.reading.watch import Watch
+from placer.cluster.reading.watch import NUDGE, Watch
 from placer.kube.kinds import KindInfo
 
 __all__ = ["Changed", "Heard", "Reflectors"]
@@ -26,11 +29,15 @@ __all__ = ["Changed", "Heard", "Reflectors"]
 _WINDOW = 10
 #: Seconds without a word after which a list is not taken for current any more.
 _SILENCE = 2 * _WINDOW
+#: Kinds of which a pass waits for what is current.
+_FOLLOWED = ("pods", "nodes")
 
 #: Hears of a change: the kind, and what was and is kept of the object; None: there is none.
 Changed = Callable[[KindInfo, bytes | None, bytes | None], None]
 #: Hears of an event: the kind, and the object as it came.
 Heard = Callable[[KindInfo, bytes], None]
+#: Hears what a :class:`Watch` says: of an event, and of all that there is.
+Listeners = tuple[Callable[[str, bytes], None], Callable[[Sequence[bytes]], None]]
 
 
 class Reflectors:
@@ -51,6 +58,7 @@ class Reflectors:
         self._server, self._changed, self._heard = server, changed, heard
         self._of: dict[str, _Reflector] = {}
         self._asked: set[str] = set()
+        self._nudged = threading.Event()  # once nobody has to nudge the watches any more
 
     def __call__(
         self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
@@ -60,6 +68,41 @@ class Reflectors:
         if path not in self._of:
             self._of[path] = _Reflector(self._server, path, info, api_version, self._changed, self._heard)
         return self._of[path].current(watch)
+
+    def follow(self, listeners: Mapping[str, Listeners]) -> list[Watch]:
+        """Hand over what has happened since lists were given last, and from now on what happens.
+
+        Parameters
+        ----------
+        listeners
+            Path of a list, of pods or nodes, to who hears of it; they are called in the threads of the watches, too.
+
+        Returns
+        -------
+        list of Watch
+            Of these lists, as they are open until the lists are asked for again.
+        """
+        self._nudged.set()  # who follows checks
+        for path, (happened, replaced) in listeners.items():
+            self._of[path].relay.hand_over(happened, replaced)
+        return [each for path in listeners if (each := self._of[path].watch) is not None]
+
+    def hurry(self) -> None:
+        """Somebody is going to ask for all lists, to follow them, and then to check whether everything is heard."""
+        self._nudged.set()
+        followed = [each.watch for each in self._of.values() if each.is_followed and each.watch is not None]
+        for each in followed:
+            each.hurry()
+        self._nudged = threading.Event()
+        threading.Thread(target=_nudge, args=(followed, self._nudged), name="nudge", daemon=True).start()
+
+    def unfollow(self) -> None:
+        """Hand over nothing any more."""
+        self._nudged.set()
+        for each in self._of.values():
+            each.relay.end()
+            if each.watch is not None:
+                each.watch.rest()
 
     def close_unasked(self) -> None:
         """Forget the lists that nobody has asked for since the last call: of kinds that are served no more."""
@@ -74,8 +117,58 @@ class Reflectors:
 
     def close(self) -> None:
         """End all watches."""
+        self._nudged.set()
         for each in self._of.values():
             each.close()
+
+
+def _nudge(watches: Sequence[Watch], over: threading.Event) -> None:
+    """Nudge watches until that is over."""
+    while not over.is_set():
+        for each in watches:
+            each.nudge()
+        over.wait(NUDGE)
+
+
+class _Relay:
+    """Hands on what a watch says, in its order, to who listens; what comes before that is kept for them."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._kept: list[Callable[[Listeners], None]] | None = None
+        self._to: Listeners | None = None
+
+    def keep(self) -> None:
+        """Keep what comes from now on; nobody listens any more."""
+        with self._guard:
+            self._kept, self._to = [], None
+
+    def hand_over(self, *to: *Listeners) -> None:
+        """Hand over what was kept, and from now on what comes."""
+        with self._guard:
+            for each in self._kept or ():
+                each(to)
+            self._kept, self._to = None, to
+
+    def end(self) -> None:
+        """Keep nothing, and hand over nothing."""
+        with self._guard:
+            self._kept = self._to = None
+
+    def happened(self, kind: str, item: bytes) -> None:
+        """Hand on an event."""
+        self._hand_on(lambda to: to[0](kind, item))
+
+    def replaced(self, items: Sequence[bytes]) -> None:
+        """Hand on all that there is."""
+        self._hand_on(lambda to: to[1](items))
+
+    def _hand_on(self, what: Callable[[Listeners], None]) -> None:
+        with self._guard:
+            if self._to is not None:
+                what(self._to)
+            elif self._kept is not None:
+                self._kept.append(what)
 
 
 class _Reflector:
@@ -88,28 +181,35 @@ class _Reflector:
         self._changed, self._heard = changed, heard
         self._items: dict[tuple[str, str], bytes] = {}
         self._guard = threading.Lock()
-        self._watch: Watch | None = None
+        self.watch: Watch | None = None
+        self.relay = _Relay()
+        self.is_followed = info.attribute in _FOLLOWED
         self.trouble: str | None = None  #: why the list was taken anew when it was asked for last; None: it was not
         self._lists = 0  # that this thread has taken; what a watch on an earlier one still says is not heeded
 
     def current(self, progress: Callable[[int], None]) -> tuple[list[bytes], str]:
         """All objects in the server's order, by namespace and name, and a version that they are not older than."""
         self.trouble = self._not_current()
-        if self._watch is None or self.trouble is not None:
+        if self.watch is None or self.trouble is not None:
             self.close()
             items, version = whole_kind(self._server, self._path, self._info, self._version, progress)
             self._lists += 1
             self._replace(self._lists, items)
             happened, relisted = partial(self._happened, self._lists), partial(self._relisted, self._lists)
-            self._watch = Watch(self._server, self._path, version, happened, relisted, len(items), window=_WINDOW)
-            self._watch.start()
-        version = self._watch.version  # first: what comes in between is heard twice then, and not never
+            hurried = self.is_followed
+            self.watch = Watch(
+                self._server, self._path, version, happened, relisted, len(items), _WINDOW, hurried=hurried
+            )
+            self.watch.start()
+        version = self.watch.version  # first: what comes in between is heard twice then, and not never
         with self._guard:
+            if self.is_followed:
+                self.relay.keep()
             return [self._items[key] for key in sorted(self._items)], version
 
     def _not_current(self) -> str | None:
         """Why the list may be another one by now; None where it is not, and of one that was never taken."""
-        watch = self._watch
+        watch = self.watch
         if watch is None:
             return None
         if watch.lost is not None:
@@ -119,8 +219,8 @@ class _Reflector:
 
     def close(self) -> None:
         """End the watch."""
-        if self._watch is not None:
-            self._watch.close()
+        if self.watch is not None:
+            self.watch.close()
 
     def _happened(self, of: int, kind: str, item: bytes) -> None:
         """Heed an event of the watch on a list."""
@@ -133,20 +233,24 @@ class _Reflector:
             before = self._items.pop(key, None)
             if now is not None:
                 self._items[key] = now
+            self.relay.happened(kind, item)
         self._changed(self._info, before, now)
 
     def _relisted(self, of: int, items: Sequence[bytes]) -> None:
         """Heed a list that the watch on a list has taken anew."""
         reader = list_reader(self._info, self._version)
-        self._replace(of, [reader.object_or_name(item) for item in items])
+        self._replace(of, [reader.object_or_name(item) for item in items], items)
 
-    def _replace(self, of: int, items: Iterable[bytes]) -> None:
+    def _replace(self, of: int, items: Iterable[bytes], said: Sequence[bytes] | None = None) -> None:
+        """Keep other objects; ``said`` is how a watch has them that has listed them."""
         now = {_place(item): item for item in items}
         with self._guard:
             if of != self._lists:
                 return
             before, self._items = self._items, now
-        if self._watch is not None:  # else it is the first list
+            if said is not None:
+                self.relay.replaced(said)
+        if self.watch is not None:  # else it is the first list
             for key in before.keys() | now.keys():
                 if before.get(key) != now.get(key):
                     self._changed(self._info, before.get(key), now.get(key))

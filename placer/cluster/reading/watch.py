@@ -6,8 +6,14 @@ A thread of its own reads and hands every event to a listener. Where the server 
 A watch that is open and says nothing may be that of a quiet cluster, or one that nothing comes through any more; one
 that was reopened may have much to read. :meth:`Watch.check` tells: it asks the server for the resourceVersion that is
 current, by a list of nothing, which is as true as any (a quorum read), and waits until events or bookmarks have come
-up to it. A server sends a bookmark two seconds before it ends a watch, so each is asked to end soon. What does not
-come in time is listed anew. :class:`Watches` checks several, again and again.
+up to it. What does not come in time is listed anew. :class:`Watches` checks several, again and again.
+
+Bookmarks come in a round of the server's, every second or a little later, to each watch to which one is due: once, two
+seconds before the server is to end it, so each is asked to end soon. Nothing comes if nothing is newer by then, and
+what is newer of a quiet kind the server finds out when somebody asks what is current. Who is going to check soon should
+therefore :meth:`~Watch.hurry` a watch: it is opened anew, now and after each bookmark, and asked from time to time
+(:meth:`~Watch.nudge`), so that a check waits for the next round and not for the one after that. Source: Kubernetes
+``apiserver/pkg/storage/cacher`` (``dispatchEvents``, ``nextBookmarkTime``).
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -23,12 +29,14 @@ from placer.cluster.reading.client import Busy, Follower, whole_list
 from placer.cluster.reading.views import ObjectView, Page, read_view
 from placer.errors import ClusterError
 
-__all__ = ["Enough", "Watch", "Watches", "is_up_to"]
+__all__ = ["NUDGE", "Enough", "Watch", "Watches", "is_up_to"]
 
 #: Seconds before the next try after a broken watch; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: Seconds after which the server is to end a watch, and those after the beginning by which there is a bookmark then.
-_WINDOW, _BOOKMARK = 3, 2.0
+_WINDOW, _BOOKMARK = 3, 2.3
+#: Seconds for which a watch is open at least that is opened again after each bookmark.
+_SHORTEST = 0.1
 #: Seconds to wait for the next event or bookmark on the way to what is current, before the list is taken anew; and
 #: then for that.
 _PATIENCE = 2.5
@@ -37,6 +45,8 @@ _LISTING = 20.0
 _FEW = 500
 #: Seconds between two checks, and those after which what was heard is too old to rely on.
 _EVERY, _STALE = 5.0, 20.0
+#: Seconds between two questions before the first check: less than between two rounds of bookmarks.
+NUDGE = 0.5
 #: What no object is called, and no namespace with pods.
 _NOTHING = "placer-nothing"
 
@@ -90,6 +100,8 @@ class Watch:
         Seconds after which the server is to end the watch and it is opened again; so often, at least, something comes.
     selector
         Of fields; empty: all objects. One that comes to be selected is ADDED, one that no longer is, DELETED.
+    hurried
+        Whether it is going to be checked soon.
     """
 
     def __init__(
@@ -102,9 +114,10 @@ class Watch:
         count: int = 0,
         window: int = _WINDOW,
         selector: str = "",
+        hurried: bool = False,
     ) -> None:
         self._server, self.path, self._version, self._count = server, path, version, count
-        self._window, self._heard, self._selector = window, time.monotonic(), selector
+        self._window, self._heard, self._selector, self._hurried = window, time.monotonic(), selector, hurried
         self._happened, self._replaced = happened, replaced
         self._over = threading.Event()
         self._shut: Callable[[], None] = lambda: None
@@ -141,6 +154,22 @@ class Watch:
             self._came.notify_all()
         self._shut()
         self._thread.join(1.0)
+
+    def hurry(self) -> None:
+        """Have the next bookmarks come soon, since somebody is going to check; of few objects that needs none."""
+        if self._count > _FEW:
+            self._hurried = True
+            self._begin_anew()
+
+    def rest(self) -> None:
+        """Nobody is going to check soon any more."""
+        self._hurried = False
+
+    def nudge(self) -> None:
+        """Have the server find out what is current, so that the next bookmark says it."""
+        if self._count > _FEW:
+            with suppress(ClusterError):  # whoever checks is told
+                self.current()
 
     def check(self) -> bool:
         """Whether everything has been heard up to now; where events do not say so, the list is taken anew.
@@ -231,7 +260,7 @@ class Watch:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(self._window),
+            "timeoutSeconds": str(_WINDOW if self._hurried else self._window),
         }
         if self._selector:
             parameters["fieldSelector"] = self._selector
@@ -241,9 +270,14 @@ class Watch:
                 break
             if line.strip():
                 anything = True
-                self._hear(_envelope(self.path, line))
+                event = _envelope(self.path, line)
+                self._hear(event)
+                if self._hurried and event.type == "BOOKMARK":
+                    break
         if not anything:
             raise ClusterError("the server ended the watch at once")
+        if self._hurried:  # a server may have a bookmark for each at once
+            self._over.wait(self._open_since + _SHORTEST - time.monotonic())
         return True
 
     def _opened(self, shut: Callable[[], None]) -> None:
@@ -301,7 +335,7 @@ class Watches:
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
-        self._over = threading.Event()
+        self._over, self._checks = threading.Event(), threading.Event()
         self._since = dict.fromkeys(self._watches, float("-inf"))  # time.monotonic() up to which all is heard
         self._trouble = dict.fromkeys(self._watches, "what happened since the snapshot is not heard yet")
         self._threads = [
@@ -311,20 +345,30 @@ class Watches:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Follow all of them as long as the block lasts; a check that is under way at its end is not waited for."""
+        """Open all of them as long as the block lasts."""
         for each in self._watches:
+            each.start()
+        try:
+            with self.opened():
+                yield
+        finally:
+            for each in self._watches:
+                each.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """As long as the block lasts they are open; a check that is under way at its end is not waited for."""
+        for each in self._threads:
             each.start()
         try:
             yield
         finally:
             self._over.set()
-            for each in self._watches:
-                each.close()
+            self._checks.set()
 
     def start_checks(self) -> None:
         """Check from now on: until the first check is done, all that was not heard may have happened."""
-        for each in self._threads:
-            each.start()
+        self._checks.set()
 
     def lost(self) -> str | None:
         """Why something may have happened that was not heard, in one sentence; None where all is."""
@@ -337,6 +381,8 @@ class Watches:
         return None
 
     def _check(self, watch: Watch) -> None:
+        while not self._checks.wait(NUDGE):
+            watch.nudge()
         while not self._over.is_set():
             began = time.monotonic()
             try:

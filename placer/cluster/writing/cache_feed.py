@@ -1,0 +1,90 @@
+"""What a scheduler cache hears of, from the snapshot that it is made from to the last binding.
+
+The watches of lists that are kept are followed. Where none are, watches of pods and nodes are opened while the cache is
+made, and wait for it with what they hear: the bookmark that says that a quiet one is current comes a second or two
+after it was opened.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import Self
+
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.client import Client
+from placer.cluster.reading.reflectors import Listeners, Reflectors
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.watch import Watch, Watches
+
+__all__ = ["CacheFeed"]
+
+
+class CacheFeed:
+    """Has a scheduler cache hear of everything since the snapshot that it is made from.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._opened = ExitStack()
+        self._kept: Reflectors | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._opened.close()
+
+    def open(self, taken: Snapshot, lists: Reflectors | None = None) -> None:
+        """Follow what happens since a snapshot, whose lists are kept where they are given."""
+        self._kept = lists
+        if lists is not None:
+            return
+        cache: Future[SchedulerCache] = Future()
+        heard: dict[str, Listeners] = {
+            "pods": (
+                lambda kind, item: cache.result().pod_happened(kind, item),
+                lambda items: cache.result().pods_replaced(items),
+            ),
+            "nodes": (
+                lambda kind, item: cache.result().node_happened(kind, item),
+                lambda items: cache.result().nodes_replaced(items),
+            ),
+        }
+        versions, counts = taken.versions, taken.counts
+        self._watches = Watches(
+            [
+                Watch(self._client, f"/api/v1/{name}", versions[name], *listeners, count=counts[name], hurried=True)
+                for name, listeners in heard.items()
+            ]
+        )
+        self._cache = cache
+        self._opened.enter_context(self._watches.open())
+        self._opened.callback(cache.cancel)
+
+    def fill(self, cache: SchedulerCache) -> None:
+        """Hand over what was heard meanwhile, and everything from now on."""
+        if self._kept is not None:
+            listeners = {
+                "/api/v1/pods": (cache.pod_happened, cache.pods_replaced),
+                "/api/v1/nodes": (cache.node_happened, cache.nodes_replaced),
+            }
+            self._opened.callback(self._kept.unfollow)
+            self._watches = Watches(self._kept.follow(listeners))
+            self._opened.enter_context(self._watches.opened())
+        cache.lost = self._watches.lost
+        if self._kept is None:
+            self._cache.set_result(cache)
+
+    def start_checks(self) -> None:
+        """Check from now on whether everything is heard."""
+        self._watches.start_checks()
