@@ -52,7 +52,7 @@ from placer.cluster.writing.controllers import ControllerReport, write_controlle
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
 from placer.cluster.writing.making_room import EvictionOptions
-from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
+from placer.cluster.writing.plan_execution import BindingOptions, execute_plan, missing_right
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
@@ -552,6 +552,8 @@ def _bind(
     carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
     if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
         done.refused = breaker.open or breaker.refused
+        if done.refused is None and not any(gang.bound for gang in carried_out):
+            done.refused = missing_right(client)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:
         done.overfull, done.unseen = cache.overfull(), list(_unseen(done.gangs, cache.unseen()))

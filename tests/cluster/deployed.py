@@ -56,11 +56,13 @@ class Deployed:
     def kubectl(self, *arguments: str, text: str = "") -> str:
         return self._control_plane.kubectl(*arguments, text=text)
 
-    def kubeconfig(self, account: str | None = None) -> str:
-        """A kubeconfig of a service account in our namespace; by default of an administrator."""
+    def kubeconfig(self, account: str | None = None, url: str | None = None) -> str:
+        """A kubeconfig of a service account in our namespace; by default of an administrator; ``url`` is of what is in
+        front of the server.
+        """
         if account is None:
-            return str(self._control_plane.kubeconfig())
-        return str(self._control_plane.kubeconfig(account, self._token(account)))
+            return str(self._control_plane.kubeconfig(url=url))
+        return str(self._control_plane.kubeconfig(account, self._token(account), url))
 
     def given_to_pod(self, account: str, folder: Path) -> dict[str, str]:
         """What a kubelet gives a pod: variables, and the files in whose place the client library looks for them."""

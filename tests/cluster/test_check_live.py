@@ -30,6 +30,7 @@ OVERLAYS = (
     "overlays/controllers",
     "overlays/gates",
     "overlays/deployment",
+    "overlays/disruption",
 )
 #: Definitions of Volcano that another test may have left, and none of ``deploy/crds``.
 JOBS = ("jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh")
@@ -78,6 +79,10 @@ def checked(capsys: pytest.CaptureFixture[str], *words: str) -> Told:
 def wrong(told: dict[str, Any]) -> list[tuple[str, str]]:
     """What is not as it should be: check and object."""
     return [(each["check"], each["object"]) for each in told["checks"] if each["state"] in ("warning", "failed")]
+
+
+def test_every_overlay_is_among_them() -> None:
+    assert set(OVERLAYS) == {"base", *(f"overlays/{each.name}" for each in (DEPLOY / "overlays").iterdir())}
 
 
 @pytest.mark.parametrize("folder", OVERLAYS)

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from placer.cli import main
+from placer.cluster import Client
+from placer.cluster.reading.access import allows
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
 from tests.cluster.server import ControlPlane
+from tests.cluster.test_check_live import granted, less, rendered
 from tests.support import Document, hyper_node, node
+from tests.waiting import wait_until
 
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 Discover = Callable[..., dict[str, Any]]
@@ -177,6 +181,38 @@ def test_the_rights_of_deploy_discover_are_enough(cluster: Api, deployed: Deploy
     assert counts(discover("--prune", config=config)) == told(unchanged=1, changed=1, removed=1)
     cluster.create(node("n-0-2", {"switch": "s0", "rack": "r0"}))
     assert "403" in discover(config=deployed.kubeconfig("placer"), code=6)["message"]
+
+
+def test_one_right_less_of_deploy_discover_is_told(
+    cluster: Api, deployed: Deployed, discover: Discover, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each in turn, of a call that has something to create, to change and to remove."""
+    deployed.apply("base", "discover")
+    cluster.create(*racks(4))
+    (role,) = (each for each in rendered(deployed, "discover") if each["kind"] == "ClusterRole")
+    account = Client.connect(config := deployed.kubeconfig("placer-discover"))
+    path, tried = cluster.path(role), 0
+    discover()
+    for right in sorted(granted([role])):
+        for number in range(2):
+            cluster.delete(
+                f"/api/v1/nodes/n-{tried % 2}-{number}"
+            )  # its switch goes, and comes back under another name
+        cluster.create(node(f"m-{tried}", {"switch": f"t{tried}", "rack": "r0"}), node("n-3-2", {"switch": "s3"}))
+        cluster.call("PUT", path, cluster.get(path) | {"rules": less(role, right)})
+        wait_until(lambda right=right: not allows(account, right))
+        words = ["topology", "discover", "--labels", "switch,rack", "--apply", "--prune", "--kubeconfig", config]
+        capsys.readouterr()
+        assert main(words) == 6
+        told_of_it = capsys.readouterr()
+        assert f'cannot {right.verb} resource "{right.resource}"' in told_of_it.out + told_of_it.err
+        cluster.call("PUT", path, cluster.get(path) | {"rules": role["rules"]})
+        wait_until(lambda right=right: allows(account, right))
+        cluster.delete("/api/v1/nodes/n-3-2")
+        cluster.create(*(each for each in racks(4) if each["metadata"]["name"].startswith(f"n-{tried % 2}-")))
+        discover("--prune")
+        tried += 1
+    assert tried == 5
 
 
 def test_a_cluster_without_the_kind(undefined: Api, control_plane: ControlPlane, capsys: Any) -> None:

@@ -166,6 +166,16 @@ def test_a_list_that_is_long_is_hurried_and_a_short_one_listed_when_it_is_checke
     watch.close()
 
 
+@pytest.mark.parametrize(
+    ("quiet", "trouble"), [(0.0, "it has not begun"), (60.0, "the server ended the watch at once")]
+)
+def test_one_that_ends_with_nothing_said_is_in_trouble_only_if_it_ends_at_once(
+    quiet: float, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placer.cluster.reading.watch._QUIET", quiet)
+    assert Heard(Server([], [line("ADDED", "a", 6)]), 1).watch.trouble == trouble
+
+
 def test_while_nothing_is_read_it_says_why() -> None:
     watch = Watch(Server(ClusterError("403 not allowed")), PATH, "5", lambda *_: None, lambda *_: None)
     assert watch.lost is not None

@@ -35,6 +35,8 @@ __all__ = ["NUDGE", "Enough", "Watch", "Watches", "is_up_to"]
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 #: Seconds after which the server is to end a watch, and those after the beginning by which there is a bookmark then.
 _WINDOW, _BOOKMARK = 3, 2.3
+#: Seconds after which a watch in which nothing came may end: without news there is no bookmark either.
+_QUIET = 1.0
 #: Seconds for which a watch is open at least that is opened again after each bookmark.
 _SHORTEST = 0.1
 #: Seconds to wait for the next event or bookmark on the way to what is current, before the list is taken anew; and
@@ -255,7 +257,7 @@ class Watch:
             self._lost = time.monotonic()
 
     def _follow(self) -> bool:
-        """Read one answer to its end; whether anything came."""
+        """Read one answer to its end; whether it went on for a while."""
         parameters = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -274,7 +276,7 @@ class Watch:
                 self._hear(event)
                 if self._hurried and event.type == "BOOKMARK":
                     break
-        if not anything:
+        if not anything and time.monotonic() - self._open_since < _QUIET:
             raise ClusterError("the server ended the watch at once")
         if self._hurried:  # a server may have a bookmark for each at once
             self._over.wait(self._open_since + _SHORTEST - time.monotonic())

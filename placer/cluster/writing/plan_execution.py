@@ -24,17 +24,22 @@ from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
 from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, gang_outcomes
+from placer.cluster.reading.access import Right, allows
+from placer.cluster.reading.client import Writer
 from placer.cluster.reading.views import KubeletAnswer
 from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod
 from placer.cluster.writing.breaker import Breaker
 from placer.cluster.writing.lease import HANDOVER
+from placer.errors import ClusterError
 from placer.instance import Instance, Key
 
 if TYPE_CHECKING:
     from placer.cluster.planning.scheduler_cache import SchedulerCache
 
-__all__ = ["BindingOptions", "execute_plan"]
+__all__ = ["BindingOptions", "execute_plan", "missing_right"]
 
+#: Without any of these nothing goes out.
+_RIGHTS = (Right("", "pods/binding", "create"), Right("", "pods", "watch"), Right("", "nodes", "watch"))
 #: Seconds that a gang under way has left when the pass is to end, so few that no other pass has begun by then where the
 #: Lease is lost; and those after which nothing more is waited for.
 _LAST, _END = HANDOVER - 1.0, 6.0
@@ -111,6 +116,19 @@ def execute_plan(
     if not settings.dry_run:
         _settle(cache, settings, stop)
     return [gang for tried in work.done for gang in gang_outcomes(instance, cache, tried)]
+
+
+def missing_right(server: Writer) -> str | None:
+    """The right that is missing where nothing of a plan could be bound, in one sentence; None where none is, or the
+    server does not say: that it refuses one object may have reasons of its own.
+    """
+    with suppress(ClusterError):
+        missing = next((right for right in _RIGHTS if not allows(server, right)), None)
+        if missing is not None:
+            return (
+                f"nothing is bound without the right to {missing}: kubectl apply -k deploy/base, or give {missing.rule}"
+            )
+    return None
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
