@@ -25,6 +25,7 @@ except ImportError as missing:
     raise UsageError(f"metrics need the library prometheus-client: {how_to_install('cluster')}") from missing
 
 if TYPE_CHECKING:
+    from placer.result import Result
     from placer.scheduling_pass import Pass
 
 __all__ = ["LoopMetrics", "MetricsServer"]
@@ -55,6 +56,12 @@ class LoopMetrics:
         self._attempts = prometheus.Counter(
             "scheduler_schedule_attempts_total",
             "Pods that passes looked at, by what became of them: scheduled, unschedulable, error.",
+            ("result", "profile"),
+            registry=registry,
+        )
+        self._group_attempts = prometheus.Counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "Groups with an object and pods that wait, by what a pass made of them: scheduled, unschedulable, error.",
             ("result", "profile"),
             registry=registry,
         )
@@ -237,10 +244,23 @@ class LoopMetrics:
         waiting = len(instance.pending) - planned
         for result, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
             self._attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
+        for result, count in _of_groups(done, done.result).items():
+            self._group_attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
         backing_off = len(done.backing_off)
         gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
         for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
             self._pending.labels(queue).set(max(0, count))
+
+
+def _of_groups(done: Pass, result: Result) -> dict[str, int]:
+    """Groups with an object and pods that waited, by what became of them; an error: planned and not bound."""
+    waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
+    bound = {gang.key for gang in done.gangs if gang.state in (GangState.BOUND, GangState.SHORT)}
+    planned = (
+        {result.instance.pods[each.pod].group for each in result.placement.bindings} if result.placement else set()
+    )
+    found = Counter("scheduled" if key in bound else "error" if key in planned else "unschedulable" for key in waited)
+    return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
 
 
 def _outcome(done: Pass) -> str:

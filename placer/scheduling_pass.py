@@ -503,14 +503,19 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
         instance = replace(instance, policy=replace(instance.policy, evicts=False, moves=False))
     with done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
-        done.result = _same_answer(done, instance) or solve(
-            instance,
-            method=options.method,
-            time_limit=options.time_limit,
-            workers=options.workers,
-            seed=options.seed,
-            began=began,
-        )
+        earlier = _earlier_answer(done)
+        if earlier is not None and earlier.verdict is Verdict.OPTIMAL:
+            done.result = replace(earlier, instance=instance)
+        else:
+            done.result = solve(
+                instance,
+                method=options.method,
+                time_limit=options.time_limit,
+                workers=options.workers,
+                seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
+                began=began,
+                earlier=earlier,
+            )
     save_pass(done)
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)
@@ -518,22 +523,24 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
-    """What a pass decided upon and how, where it lasts as long as the cluster does: proved, with nothing to bind, and
-    with no room to be made.
+    """What a pass decided upon and how, where it may last as long as the cluster does: nothing was to be bound, or is
+    by a pass that only looks, and no room was to be made.
     """
     if done.snapshot is None or done.result is None or done.result.placement is None or done.disruption is not None:
         return None
     if done.undecided:
         return None
-    lasts = done.result.verdict is Verdict.OPTIMAL and not done.result.placement.bindings
+    lasts = bool(done.options.dry_run) or not done.result.placement.bindings
     return (done.snapshot, done.result) if lasts else None
 
 
-def _same_answer(done: Pass, instance: Instance) -> Result | None:
-    """The answer of an earlier pass, where nothing has changed since."""
+def _earlier_answer(done: Pass) -> Result | None:
+    """The answer of an earlier pass, where nothing has changed since: it holds if it is proved, and else the search
+    goes on from it, by another seed.
+    """
     if done.earlier is None or done.snapshot is None or done.earlier[0].items != done.snapshot.items:
         return None
-    return replace(done.earlier[1], instance=instance)
+    return done.earlier[1]
 
 
 def _bind(

@@ -92,6 +92,7 @@ def solve(
     executor: str = "local",
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
+    earlier: Result | None = None,
 ) -> Result:
     """Decide where the pending pods go.
 
@@ -124,6 +125,8 @@ def solve(
         ``time.monotonic()`` from which the limit counts, default now.
     watch
         Called whenever the answer or a bound gets better.
+    earlier
+        An answer of an earlier call to the very same instance: the search goes on from it, with what is proved of it.
 
     Returns
     -------
@@ -149,6 +152,7 @@ def solve(
         executor=executor,
         began=start if began is None else began,
         watch=watch,
+        earlier=earlier,
     )
     call.check()
     call.seconds["read"] = start - call.began
@@ -175,6 +179,7 @@ class _SolveCall:
     executor: str
     began: float
     watch: Callable[[TracePoint], None] | None
+    earlier: Result | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -222,9 +227,27 @@ class _SolveCall:
             self.hint, ended = complete(self.dense, incumbent.solution), Termination.INTERRUPTED
         if not alone:
             incumbent.offer(self.hint, "greedy")
+            self._go_on(incumbent)
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
         return ended
+
+    def _go_on(self, incumbent: Incumbent) -> None:
+        """Take over an earlier answer where it is better, and what is proved of answers that are as good."""
+        if self.earlier is None or self.earlier.placement is None:
+            return
+        from placer.methods.events import BoundFound
+
+        if incumbent.offer(self.dense.solution(self.earlier.placement), self.earlier.method, "earlier"):
+            self.hint = incumbent.solution or self.hint
+        above = tuple(judged.value.value for judged in self.earlier.objective)
+        incumbent.add_bounds(
+            *(
+                BoundFound(criterion, judged.bound.value, judged.bound.by, above[:criterion])
+                for criterion, judged in enumerate(self.earlier.objective)
+                if judged.bound is not None
+            )
+        )
 
     def _greedy_deadlines(self, start: float) -> tuple[Deadline, Deadline]:
         """When the greedy stops where it stands: it leaves the time to end; its first run has as long as reading had.

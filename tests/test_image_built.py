@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import distributions
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +160,18 @@ def starts_as_the_objects_of_the_cluster_say(image: Image, tmp_path: Path) -> No
 
 
 def is_listed_completely(image: Image, tmp_path: Path) -> None:
-    """Every distribution by name and version, with a licence where it names one, and placer itself."""
+    """Every distribution by name and version, with a licence where it names one, placer itself, and what it runs on."""
     file, root = tmp_path / "sbom.json", image.root
     subprocess.run([sys.executable, str(ROOT / "deploy" / "sbom.py"), str(root), "-o", str(file)], check=True)
     document = json.loads(file.read_text(encoding="utf-8"))
     assert document["bomFormat"] == "CycloneDX"
-    listed = {(each["name"].lower(), each["version"]) for each in document["components"]}
+    of_debian = {each["name"] for each in document["components"] if each.get("purl", "").startswith("pkg:deb/debian/")}
+    installed = image.build.done(
+        "run", image.container, "--", "dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\\n"
+    )
+    assert of_debian == {line.split()[1] for line in installed.splitlines() if line.startswith("installed ")}
+    of_python = [each for each in document["components"] if each.get("purl", "").startswith("pkg:pypi/")]
+    listed = {(each["name"].lower(), each["version"]) for each in of_python}
     (folder,) = root.glob("opt/placer/lib/python3*/site-packages")
     there = {(each.metadata["Name"].lower(), each.version) for each in distributions(path=[str(folder)])}
     assert listed == there
@@ -173,7 +179,7 @@ def is_listed_completely(image: Image, tmp_path: Path) -> None:
     assert {(name.lower(), version) for name, version in locked} <= listed
     assert "kube-placer" in {name for name, _ in listed}
     # What protobuf says of its licence is in words that no list of licences has.
-    assert [each["name"] for each in document["components"] if not each.get("licenses")] == ["protobuf"]
+    assert [each["name"] for each in of_python if not each.get("licenses")] == ["protobuf"]
     if folder_wanted := os.environ.get("PLACER_ARTIFACTS"):
         Path(folder_wanted).mkdir(parents=True, exist_ok=True)
         shutil.copy(file, Path(folder_wanted, "sbom.json"))
@@ -185,6 +191,61 @@ def test_it_is_built_and_started(image: Image, tmp_path: Path) -> None:
     solves_what_it_is_given_with_nobodys_rights(image)
     starts_as_the_objects_of_the_cluster_say(image, tmp_path)
     is_listed_completely(image, tmp_path)
+
+
+STATUS = """\
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9+deb12u13
+Description: GNU C Library
+ Version: 1 stands in its description, too
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: all
+Version: 1.0
+
+Package: tzdata
+Status: install ok installed
+Architecture: all
+Version: 2025b-0+deb12u2
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one file", "a file for each package"])
+def test_a_root_file_system_is_listed_with_what_it_runs_on(whole: bool, tmp_path: Path) -> None:
+    """Made here of some of what is installed; that of the image is read as well where it can be built."""
+    environment = tmp_path / "root" / "opt" / "placer"
+    packages = environment / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    given = {name: distribution(name) for name in ("kube-placer", "msgspec", "urllib3")}
+    for name, found in given.items():
+        folder = packages / f"{name.replace('-', '_')}-{found.version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(found.read_text("METADATA") or "", encoding="utf-8")
+    (environment / "pyvenv.cfg").write_text("home = /usr/local/bin\nversion = 3.11.14\n", encoding="utf-8")
+    (tmp_path / "root" / "etc").mkdir()
+    (tmp_path / "root" / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12"\n', encoding="utf-8")
+    dpkg = tmp_path / "root" / "var" / "lib" / "dpkg"
+    (dpkg / "status.d").mkdir(parents=True)
+    for number, text in enumerate([STATUS] if whole else STATUS.split("\n\n")):
+        path = dpkg / "status" if whole else dpkg / "status.d" / str(number)
+        path.write_text(text, encoding="utf-8")
+    written = tmp_path / "sbom.json"
+    command = [sys.executable, str(ROOT / "deploy" / "sbom.py"), str(tmp_path / "root"), "-o", str(written)]
+    subprocess.run(command, check=True, capture_output=True)
+    document = json.loads(written.read_text(encoding="utf-8"))
+    assert (document["bomFormat"], document["metadata"]["component"]["name"]) == ("CycloneDX", "placer")
+    assert document["metadata"]["component"]["version"] == given["kube-placer"].version
+    found = {each["name"]: each for each in document["components"]}
+    wanted = {name: each.version for name, each in given.items()} | {"python": "3.11.14", "debian": "12"}
+    wanted |= {"libc6": "2.36-9+deb12u13", "tzdata": "2025b-0+deb12u2"}
+    assert {name: each["version"] for name, each in found.items()} == wanted
+    assert found["libc6"]["purl"] == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u13?arch=amd64&distro=debian-12"
+    assert found["msgspec"]["licenses"]
+    references = [each["bom-ref"] for each in document["components"]]
+    assert len(references) == len(set(references))
 
 
 def test_a_folder_without_an_environment_has_no_list(tmp_path: Path) -> None:

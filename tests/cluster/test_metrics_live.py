@@ -29,6 +29,17 @@ from tests.waiting import wait_until
 from tests.world import World
 
 NEVER = 3600.0
+#: Metrics of kube-scheduler 1.37 whose names are used, as its source has them (``pkg/scheduler/metrics/metrics.go``,
+#: ``profile_metrics.go``, ``metric_recorder.go``): type, and labels with the values that there are; None: any.
+RESULTS = {"scheduled", "unschedulable", "error"}
+KUBE_SCHEDULER = {
+    "scheduler_schedule_attempts": ("counter", {"result": RESULTS, "profile": None}),
+    "scheduler_podgroup_schedule_attempts": ("counter", {"result": RESULTS, "profile": None}),
+    "scheduler_pending_pods": (
+        "gauge",
+        {"queue": {"active", "backoff", "unschedulable", "gated", "incomplete", "pending"}},
+    ),
+}
 
 
 def asked(server: MetricsServer, path: str) -> tuple[int, str]:
@@ -67,6 +78,8 @@ def test_what_passes_did_is_told(
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 3
         assert found["scheduler_schedule_attempts_total", "placer", "unschedulable"] == 1
         assert found["scheduler_schedule_attempts_total", "placer", "error"] == 0
+        groups = {each: found["scheduler_podgroup_schedule_attempts_total", "placer", each] for each in RESULTS}
+        assert groups == {"scheduled": 1, "unschedulable": 0, "error": 0}
         pending = {queue: found["scheduler_pending_pods", queue] for queue in ("active", "backoff", "gated")}
         assert pending == {"active": 0, "backoff": 0, "gated": 1}
         assert found["scheduler_pending_pods", "unschedulable"] == 1
@@ -86,6 +99,27 @@ def test_what_passes_did_is_told(
         found = told(server)
         assert ("placer_waiting_groups", reason.code) not in found
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 4
+        cluster.create(*gang("giants", 2, cpu=9))
+        wait_until(lambda: len(loop.passes) == 3, "the third pass")
+        found = told(server)
+        assert found["scheduler_podgroup_schedule_attempts_total", "placer", "unschedulable"] == 1
+
+
+def test_names_of_kube_scheduler_have_its_types_and_labels(metrics: LoopMetrics) -> None:
+    """So that a dashboard that was made for it adds up what it should."""
+    world = World()
+    world.nodes("n1")
+    metrics.ended(Pass(PassOptions(), result=solve(world.instance(), method="greedy")))
+    families = {each.name: each for each in metrics.registry.collect() if each.name.startswith("scheduler_")}
+    assert families.keys() == KUBE_SCHEDULER.keys()
+    for name, (kind, labels) in KUBE_SCHEDULER.items():
+        assert families[name].type == kind
+        assert families[name].samples
+        for sample in families[name].samples:
+            if sample.name.endswith("_created"):
+                continue
+            assert sample.labels.keys() == labels.keys()
+            assert all(known is None or sample.labels[label] in known for label, known in labels.items())
 
 
 def test_a_loop_that_stands_by_is_ready_and_no_leader(
