@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from placer.dense import Dense
+import placer
+from placer.dense import Dense, Solution
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Instance, Key
 from placer.methods import process
 from placer.methods.events import Improved, SearchOptions
 from placer.placement import Placement
 from placer.preempt import preempt
-from placer.result import Termination, TracePoint, Verdict
+from placer.result import Bound, Termination, TracePoint, Verdict
 from placer.solve import SEARCH, solve
 from placer.verify import verify
 from tests.support import instance_of, node, policy
@@ -62,6 +64,30 @@ def test_an_interrupt_of_the_greedy_keeps_the_answer_of_its_first_run() -> None:
     assert result.placement is not None
     assert not verify(instance, result.placement)
     assert len(result.placement.bindings) == 4
+
+
+def test_a_search_goes_on_from_an_earlier_answer_with_what_is_proved_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here there is no search, and the greedy proves nothing; one that finds less than was known does no harm."""
+    instance = placer.read(Path(__file__).parents[1] / "instances" / "tiny" / "c13_pod_anti_affinity.yaml")
+    first = solve(instance, method="exact")
+    assert (first.verdict, solve(instance, method="greedy").verdict) == (Verdict.OPTIMAL, Verdict.FEASIBLE)
+    second = solve(instance, method="greedy", earlier=first)
+    assert (second.verdict, second.placement) == (Verdict.OPTIMAL, first.placement)
+    monkeypatch.setattr("placer.methods.greedy.multi_start.greedy", lambda *_: Solution())
+    third = solve(instance, method="greedy", earlier=first)
+    assert (third.verdict, third.placement) == (Verdict.OPTIMAL, first.placement)
+    assert not solve(instance, method="greedy").placement.bindings  # type: ignore[union-attr]
+
+
+def test_bounds_of_an_earlier_answer_hold_for_values_like_its_own_alone() -> None:
+    """What was proved of the next value beside fewer admitted gangs says nothing beside more."""
+    instance = two_gangs()
+    best = solve(instance, method="exact")
+    (admitted, *rest) = best.objective
+    worse = replace(admitted, value=replace(admitted.value, value=admitted.value.value - 1), bound=None)
+    wrong = tuple(replace(each, bound=Bound(-1, "nobody")) for each in rest)
+    found = solve(instance, method="auto", earlier=replace(best, placement=Placement(), objective=(worse, *wrong)))
+    assert found.objective == best.objective
 
 
 def test_an_interrupt_before_there_is_an_answer_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.instance import Instance
+from placer.result import Result, Verdict
+from placer.solve import solve
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, steal
 from tests.cluster.kubelets import Admission, Impatient
@@ -73,6 +78,31 @@ def test_at_the_latest_a_pass_begins_after_the_period_and_what_is_the_same_is_no
     assert last is not None
     assert (last.trace, last.seconds) == (first.trace, first.seconds)
     assert list(map(str, last.reasons)) == ["Pod default/giant"]
+
+
+def test_where_nothing_has_changed_and_nothing_is_proved_the_search_goes_on(
+    cluster: Api, control_plane: ControlPlane, volcano: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the answer of the pass before, by another seed; where something has changed it begins anew."""
+    calls: list[tuple[int, Result | None]] = []
+    answers: list[Result] = []
+
+    def unproved(instance: Instance, *, seed: int, earlier: Result | None, **options: Any) -> Result:
+        calls.append((seed, earlier))
+        answers.append(replace(solve(instance, seed=seed, **options), verdict=Verdict.FEASIBLE))
+        return answers[-1]
+
+    monkeypatch.setattr("placer.scheduling_pass.solve", unproved)
+    cluster.create(node("n1", cpu=4), live_pod("giant", cpu=5))
+    with looping(control_plane, 0.5) as loop:
+        loop.wait_for_passes(4)
+        cluster.create(live_pod("huge", cpu=6))
+        wait_until(lambda: len(answers[-1].reasons) == 2, "a pass with both")
+    number = next(index for index, each in enumerate(answers) if len(each.reasons) == 2)
+    told = [place for place, (_, earlier) in enumerate(calls) if earlier is not None]
+    assert told  # the conditions that the first pass writes are a change
+    assert all(calls[place] == (answers[place - 1].seed + 1, answers[place - 1]) for place in told)
+    assert calls[0] == calls[number] == (0, None)
 
 
 def test_what_a_kubelet_rejects_between_passes_is_known_though_the_pod_is_deleted_at_once(
