@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ except ImportError as missing:
     raise UsageError(f"metrics need the library prometheus-client: {how_to_install('cluster')}") from missing
 
 if TYPE_CHECKING:
+    from placer.instance import GroupKey
     from placer.result import Result
     from placer.scheduling_pass import Pass
 
@@ -202,6 +203,8 @@ class LoopMetrics:
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done)
+        for what, count in _of_groups(done, done.result).items():
+            self._group_attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
         self._verdicts.labels(done.result.verdict.value).inc()
         self._gap.clear()
         for each in done.result.objective:
@@ -244,8 +247,6 @@ class LoopMetrics:
         waiting = len(instance.pending) - planned
         for result, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
             self._attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
-        for result, count in _of_groups(done, done.result).items():
-            self._group_attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
         backing_off = len(done.backing_off)
         gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
         for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
@@ -255,12 +256,16 @@ class LoopMetrics:
 def _of_groups(done: Pass, result: Result) -> dict[str, int]:
     """Groups with an object and pods that waited, by what became of them; an error: planned and not bound."""
     waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
-    bound = {gang.key for gang in done.gangs if gang.state in (GangState.BOUND, GangState.SHORT)}
-    planned = (
-        {result.instance.pods[each.pod].group for each in result.placement.bindings} if result.placement else set()
-    )
-    found = Counter("scheduled" if key in bound else "error" if key in planned else "unschedulable" for key in waited)
+    made = dict.fromkeys(_planned(result), "error")
+    made |= dict.fromkeys((g.key for g in done.gangs if g.state in (GangState.BOUND, GangState.SHORT)), "scheduled")
+    found = Counter(made.get(key, "unschedulable") for key in waited)
     return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
+
+
+def _planned(result: Result) -> Iterator[GroupKey | None]:
+    """The groups of pods that are in a placement."""
+    bindings = () if result.placement is None else result.placement.bindings
+    return (result.instance.pods[each.pod].group for each in bindings)
 
 
 def _outcome(done: Pass) -> str:

@@ -170,7 +170,8 @@ def is_listed_completely(image: Image, tmp_path: Path) -> None:
         "run", image.container, "--", "dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\\n"
     )
     assert of_debian == {line.split()[1] for line in installed.splitlines() if line.startswith("installed ")}
-    of_python = [each for each in document["components"] if each.get("purl", "").startswith("pkg:pypi/")]
+    others = [each for each in document["components"] if each["name"] not in of_debian]
+    of_python = [each for each in others if each["type"] == "library"]
     listed = {(each["name"].lower(), each["version"]) for each in of_python}
     (folder,) = root.glob("opt/placer/lib/python3*/site-packages")
     there = {(each.metadata["Name"].lower(), each.version) for each in distributions(path=[str(folder)])}

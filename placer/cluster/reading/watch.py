@@ -256,8 +256,7 @@ class Watch:
         if self._lost is None:
             self._lost = time.monotonic()
 
-    def _follow(self) -> bool:
-        """Read one answer to its end; whether it went on for a while."""
+    def _parameters(self) -> dict[str, str]:
         parameters = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -266,8 +265,12 @@ class Watch:
         }
         if self._selector:
             parameters["fieldSelector"] = self._selector
+        return parameters
+
+    def _follow(self) -> bool:
+        """Read one answer to its end; whether it went on for a while."""
         anything = False
-        for line in self._server.follow(self.path, parameters, self._opened):
+        for line in self._server.follow(self.path, self._parameters(), self._opened):
             if self._over.is_set():
                 break
             if line.strip():
