@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -230,17 +230,18 @@ class LoopMetrics:
             for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
 
+    def _observe_waits(self, began: float, created: Iterable[float]) -> None:
+        """How long pods had waited that are bound; those of which it is not known are left out."""
+        for when in filter(None, created):
+            self._waits.observe(max(0.0, began - when))
+
     def _count_pods(self, done: Pass) -> None:
         if done.result is None:
             return
         instance, placement = done.result.instance, done.result.placement
         planned = 0 if placement is None else len(placement.bindings)
         bound = [bind.pod for gang in done.gangs for bind in gang.bound]
-        began = done.began.timestamp()
-        for pod in bound:
-            created = instance.pods[pod].created
-            if created:
-                self._waits.observe(max(0.0, began - created))
+        self._observe_waits(done.began.timestamp(), (instance.pods[pod].created for pod in bound))
         if bound and "bind" in done.seconds:
             self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
         left = max(0, planned - len(bound))

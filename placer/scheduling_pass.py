@@ -557,7 +557,7 @@ def _bind(
         done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
     carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
-    done.refused = _refused(client, breaker, carried_out)
+    done.refused = _refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:
         done.overfull, done.unseen = cache.overfull(), list(_unseen(done.gangs, cache.unseen()))
@@ -565,12 +565,12 @@ def _bind(
             _roll_back(client, done, snapshot, instance, stop)
 
 
-def _refused(client: Client, breaker: Breaker, carried_out: Collection[GangOutcome]) -> str | None:
+def _refused(client: Client, breaker: Breaker, plan: BindingPlan, carried_out: Collection[GangOutcome]) -> str | None:
     """Why the server takes no bindings, where one was not made: what got no answer may be bound all the same."""
     if all(gang.state is GangState.BOUND for gang in carried_out):
         return None
     why = breaker.open or breaker.refused
-    return why if why is not None or any(gang.bound for gang in carried_out) else missing_right(client)
+    return why if why is not None or any(gang.bound for gang in carried_out) else missing_right(client, plan)
 
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:

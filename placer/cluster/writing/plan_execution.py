@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BindingOptions", "execute_plan", "missing_right"]
 
-#: Without any of these nothing goes out.
-_RIGHTS = (Right("", "pods/binding", "create"), Right("", "pods", "watch"), Right("", "nodes", "watch"))
+#: Without any of these nothing goes out: each with the folder that gives it.
+_SEEING = ((Right("", "pods", "watch"), "base"), (Right("", "nodes", "watch"), "base"))
+_BINDING = (Right("", "pods/binding", "create"), "base")
+_RELEASING = (Right("", "pods", "patch"), "overlays/gates")
 #: Seconds that a gang under way has left when the pass is to end, so few that no other pass has begun by then where the
 #: Lease is lost; and those after which nothing more is waited for.
 _LAST, _END = HANDOVER - 1.0, 6.0
@@ -118,16 +120,20 @@ def execute_plan(
     return [gang for tried in work.done for gang in gang_outcomes(instance, cache, tried)]
 
 
-def missing_right(server: Writer) -> str | None:
-    """The right that is missing where nothing of a plan could be bound, in one sentence; None where none is, or the
-    server does not say: that it refuses one object may have reasons of its own.
+def missing_right(server: Writer, plan: BindingPlan) -> str | None:
+    """The right that is missing where nothing of a plan could be bound or released, in one sentence; None where none
+    is, or the server does not say: that it refuses one object may have reasons of its own.
     """
+    ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
+    needed = [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
     with suppress(ClusterError):
-        missing = next((right for right in _RIGHTS if not allows(server, right)), None)
-        if missing is not None:
-            return (
-                f"nothing is bound without the right to {missing}: kubectl apply -k deploy/base, or give {missing.rule}"
-            )
+        for right, folder in needed:
+            if not allows(server, right):
+                done = "released" if right == _RELEASING[0] else "bound"
+                return (
+                    f"nothing is {done} without the right to {right}: kubectl apply -k deploy/{folder}, "
+                    f"or give {right.rule}"
+                )
     return None
 
 
