@@ -16,7 +16,7 @@ from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, surplus, with_earlier
 from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.earlier_passes import Prepared, prepared
-from placer.cluster.reading.gang_record import GangRecord, digests
+from placer.cluster.reading.gang_record import GangRecord, digests, record_bytes, shapes_of
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.queueing_hints import may_help
 from placer.cluster.reading.rejections import failed_selector, rejection_of
@@ -242,6 +242,37 @@ def test_a_gang_that_was_rolled_back_has_its_patience_anew() -> None:
     before = {TRAIN: GangRecord(NOW, frozenset(), 2, NOW + timedelta(minutes=2))}
     found = recorded_before(made(snapshot, before, later).instance, plan, before, {}, later).gangs[TRAIN]
     assert (found.since, found.rolled_back, found.until) == (later, 2, None)
+
+
+def test_the_record_has_no_more_room_for_what_is_released_than_for_what_is_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pods by themselves that are released are recorded one by one: who has many leaves others their part of it, and
+    those of earlier passes count.
+    """
+    room = record_bytes(GroupKey("", "default", "a"), 1)
+    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", 4 * room)
+    names = "abcdefgh"
+    snapshot = taken(*(theirs(name, held=True, group=None) for name in names), theirs("z", only="n2", group=None))
+    lone = {name: GroupKey("", "default", name) for name in (*names, "z")}
+    before = record(("z", "n2"), key=lone["z"])
+    found = made(snapshot, before)
+    plan = BindingPlan(tuple(Batch((lone[name],), (held(name, "n0"),)) for name in names))
+    recorded = recorded_before(found.instance, plan, before, found.half_bound, NOW)
+    assert sorted(key.name for key in recorded.gangs) == ["a", "b", "c", "z"]
+    assert [batch.gangs[0].name for batch in recorded.plan.batches] == ["a", "b", "c"]
+    assert {key.name for key in recorded.plan.dropped} == set("defgh")
+    assert recorded.troubles == []
+
+
+def test_what_is_missing_of_a_gang_that_was_released_is_what_it_had() -> None:
+    """What its owner makes larger than what was begun does not come first, though pods of it were released."""
+    small, large = (theirs(f"train-{number}", held=True, cpu=cpu) for number, cpu in ((1, 4), (2, 3)))
+    snapshot = taken(pod_group("train", minMember=3), theirs("train-0", only="n0"), small, large)
+    shapes = shapes_of([made(snapshot, {}).instance.pods[Key("default", "train-1")].requests] * 3)
+    begun = {TRAIN: replace(record(("train-0", "n0"))[TRAIN], size=3, shapes=shapes)}
+    half = made(snapshot, begun).half_bound[TRAIN]
+    assert (half.released, half.missing) == (keys("train-0"), keys("train-1"))
 
 
 @pytest.mark.parametrize(("least", "alone"), [(1, True), (2, False)])
