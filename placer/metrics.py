@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ _STUCK = 900.0
 #: Seconds after which a client that sends no question, or reads no answer, is let go.
 _SLOW = 10.0
 _TEXT = "text/plain; charset=utf-8"
+#: What became of a gang that was scheduled, as kube-scheduler counts it.
+_SCHEDULED = frozenset((GangState.BOUND, GangState.RELEASED, GangState.SHORT))
 
 
 class LoopMetrics:
@@ -230,10 +232,12 @@ class LoopMetrics:
             for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
 
-    def _observe_waits(self, began: float, created: Iterable[float]) -> None:
-        """How long pods had waited that are bound; those of which it is not known are left out."""
+    def _observe_waits(self, done: Pass, created: Sequence[float]) -> None:
+        """How long pods had waited that are bound, of which it is known, and how old their snapshot was."""
         for when in filter(None, created):
-            self._waits.observe(max(0.0, began - when))
+            self._waits.observe(max(0.0, done.began.timestamp() - when))
+        if created and "bind" in done.seconds:
+            self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
 
     def _count_pods(self, done: Pass) -> None:
         if done.result is None:
@@ -241,9 +245,7 @@ class LoopMetrics:
         instance, placement = done.result.instance, done.result.placement
         planned = 0 if placement is None else len(placement.bindings)
         bound = [bind.pod for gang in done.gangs for bind in gang.bound]
-        self._observe_waits(done.began.timestamp(), (instance.pods[pod].created for pod in bound))
-        if bound and "bind" in done.seconds:
-            self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
+        self._observe_waits(done, [instance.pods[pod].created for pod in bound])
         left = max(0, planned - len(bound))
         waiting = len(instance.pending) - planned
         for result, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
@@ -258,7 +260,7 @@ def _of_groups(done: Pass, result: Result) -> dict[str, int]:
     """Groups with an object and pods that waited, by what became of them; an error: planned and not bound."""
     waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
     made = dict.fromkeys(_planned(result), "error")
-    made |= dict.fromkeys((g.key for g in done.gangs if g.state in (GangState.BOUND, GangState.SHORT)), "scheduled")
+    made |= dict.fromkeys((gang.key for gang in done.gangs if gang.state in _SCHEDULED), "scheduled")
     found = Counter(made.get(key, "unschedulable") for key in waited)
     return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
 

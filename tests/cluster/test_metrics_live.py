@@ -19,6 +19,7 @@ from placer.metrics import LoopMetrics, MetricsServer
 from placer.scheduling_pass import Pass, PassOptions
 from placer.solve import solve
 from tests.cluster.api import Api
+from tests.cluster.held import held_gang
 from tests.cluster.loops import looping
 from tests.cluster.passes import gang
 from tests.cluster.server import ControlPlane
@@ -103,6 +104,24 @@ def test_what_passes_did_is_told(
         wait_until(lambda: len(loop.passes) == 3, "the third pass")
         found = told(server)
         assert found["scheduler_podgroup_schedule_attempts_total", "placer", "unschedulable"] == 1
+
+
+def test_what_is_released_was_scheduled(
+    cluster: Api, control_plane: ControlPlane, install: Callable[[str], None], metrics: LoopMetrics
+) -> None:
+    """Its pods and its gang; that they are still to be bound is a figure of its own."""
+    install("volcano")
+    cluster.create(node("n1", cpu=4), *held_gang("train", 3))
+    with (
+        MetricsServer(("127.0.0.1", 0), metrics) as server,
+        looping(control_plane, NEVER, metrics, gates=True) as loop,
+    ):
+        loop.wait_for_passes(1)
+        found = told(server)
+        for name in ("scheduler_schedule_attempts_total", "scheduler_podgroup_schedule_attempts_total"):
+            counts = {each: found[name, "placer", each] for each in RESULTS}
+            assert counts == {"scheduled": 3 if "pod" not in name else 1, "unschedulable": 0, "error": 0}
+        assert found["placer_unbound_released_pods",] == 3
 
 
 def test_names_of_kube_scheduler_have_its_types_and_labels(metrics: LoopMetrics) -> None:
