@@ -224,6 +224,8 @@ class Double(ListServer):
         self.bound: dict[str, str] = {}
         self.written: list[tuple[str, Any]] = []  #: path and body of what is neither a lease nor a binding
         self._happened: dict[str, SimpleQueue[bytes | None]] = {PODS: SimpleQueue(), NODES: SimpleQueue()}
+        for events in self._happened.values():
+            events.put(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}')
         for each in later:
             if path_of(each) in self._happened:
                 for kind in ("MODIFIED", "DELETED", "ADDED"):
@@ -262,7 +264,6 @@ class Double(ListServer):
     def follow(self, path: str, _: Mapping[str, str], opened: Callable[[Callable[[], None]], None]) -> Iterator[bytes]:
         happened = self._happened[path]
         opened(lambda: happened.put(None))
-        yield b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}'
         while (line := happened.get()) is not None:
             yield line
 
