@@ -21,7 +21,7 @@ from tests.cluster.binaries import Missing, program, programs, resource_definiti
 from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy, proxied
-from tests.cluster.server import GANG_GATES, ControlPlane
+from tests.cluster.server import ControlPlane
 
 T = TypeVar("T")
 Started = Callable[[], None]
@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def start_kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[Started]:
     """Starts it, in the middle of a test; it runs until the test ends."""
-    yield partial(_start_scheduler, control_plane)
+    yield control_plane.start_kube_scheduler
     control_plane.end("kube-scheduler")
 
 
@@ -93,19 +93,6 @@ def start_kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_pr
 def kube_scheduler(start_kube_scheduler: Started) -> None:
     """Runs as long as the test does."""
     start_kube_scheduler()
-
-
-def _start_scheduler(control_plane: ControlPlane) -> None:
-    config = control_plane.kubeconfig("kube-scheduler")
-    control_plane.run(
-        "kube-scheduler",
-        f"--kubeconfig={config}",
-        f"--authentication-kubeconfig={config}",
-        f"--authorization-kubeconfig={config}",
-        "--leader-elect=false",
-        "--secure-port=0",
-        f"--feature-gates={GANG_GATES}",
-    )
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -92,17 +93,27 @@ class Proxy:
         self.url = ""
         self.asked: Counter[tuple[str, str]] = Counter()
         self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
+        self.reached: Counter[tuple[str, str]] = Counter()  #: what the server got, whatever it answered
         self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
         self.held_back = 0  #: requests that the server gets later, and has not got yet
         self.evictions: list[AskedEviction] = []  #: in the order in which they came to an end, without dry runs
         self._control_plane = control_plane
         self.over = threading.Event()  #: set at the end
         self._lock = threading.Lock()
+        self._watches: set[socket.socket] = set()
         self._pool = urllib3.PoolManager(maxsize=32, ca_certs=str(control_plane.certificate), retries=False)
 
     def bindings(self) -> dict[str, int]:
         """Pod to how often the server bound it."""
         return {path.split("/")[-2]: n for (_, path), n in self.done.items() if path.endswith("/binding")}
+
+    def cut_watches(self) -> None:
+        """Break the connection of every watch that is open."""
+        with self._lock:
+            watches = list(self._watches)
+        for each in watches:
+            with suppress(OSError):  # it has ended meanwhile
+                each.shutdown(socket.SHUT_RDWR)
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         method, (path, _, query) = handler.command, handler.path.partition("?")
@@ -129,8 +140,20 @@ class Proxy:
         with self._lock:
             self._note(method, path, body, answer.status)
         self._note_eviction(evicted, done=answer.status < 300)
-        self._answer(handler, spoil, answer)
+        with self._open(handler.connection) if path.endswith("?watch") else nullcontext():
+            self._answer(handler, spoil, answer)
         answer.release_conn()
+
+    @contextmanager
+    def _open(self, connection: socket.socket) -> Iterator[None]:
+        """A connection over which a watch goes as long as the block lasts."""
+        with self._lock:
+            self._watches.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watches.discard(connection)
 
     def _forward(self, handler: BaseHTTPRequestHandler, body: bytes | None) -> Any:
         headers = {name: value for name, value in handler.headers.items() if name not in _OWN}
@@ -138,6 +161,7 @@ class Proxy:
         return self._pool.request(handler.command, url, body=body, headers=headers, preload_content=False)
 
     def _note(self, method: str, path: str, body: bytes | None, status: int) -> None:
+        self.reached[method, path] += 1
         self.done[method, path] += status < 300
         if path.endswith("/binding") and status < 300 and body is not None:
             self.bound[json.loads(body)["metadata"]["uid"]] += 1

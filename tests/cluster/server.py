@@ -112,6 +112,19 @@ class ControlPlane:
         )
         self._wait_until_ready()
 
+    def start_kube_scheduler(self) -> None:
+        """Start kube-scheduler, which a folder that the user gives need not have."""
+        config = self.kubeconfig("kube-scheduler")
+        self.run(
+            "kube-scheduler",
+            f"--kubeconfig={config}",
+            f"--authentication-kubeconfig={config}",
+            f"--authorization-kubeconfig={config}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            f"--feature-gates={GANG_GATES}",
+        )
+
     def run(self, name: str, *arguments: str) -> None:
         """Start a program under its name; what it says goes to its log."""
         with (self.folder / f"{name}.log").open("ab") as log:
