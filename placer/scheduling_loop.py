@@ -192,7 +192,7 @@ class _Loop:
             began = time.monotonic()
             with no_collection():  # what a pass makes it keeps, and whoever waits for it is not to wait for a search
                 self._make(leading)
-            gc.collect()
+            gc.collect()  # a command looks for garbage seldom, and that of a pass is as large as the cluster
             pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
             self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
 

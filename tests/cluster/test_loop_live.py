@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -134,6 +136,27 @@ def test_one_beside_it_stands_by_and_takes_over(cluster: Api, control_plane: Con
         cluster.create(live_pod("a", cpu=1))
         wait_until(lambda: second.bound == 1, "the binding by the second")
         assert cluster.get(LEASE)["spec"]["holderIdentity"] != holder
+
+
+def test_a_pass_that_is_over_is_forgotten_though_nobody_looks_for_garbage(
+    cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    """What a pass makes refers to itself here and there; the command lets Python look for that very seldom."""
+    cluster.create(node("n1", cpu=8))
+    gc.disable()
+    try:
+        with looping(control_plane, 1.0) as loop:
+            for number in range(3):
+                cluster.create(live_pod(f"p-{number}", cpu=1))
+                wait_until(lambda: loop.bound == number + 1, "its binding")  # noqa: B023 (called at once)
+            kept = [weakref.ref(each.snapshot) for each in loop.passes if each.snapshot is not None]
+            loop.passes.clear()
+            loop.wait_for_passes(1)
+            loop.passes.clear()
+            loop.wait_for_passes(1)
+            assert [each for each in kept if each() is not None] == []
+    finally:
+        gc.enable()
 
 
 @pytest.mark.exhaustive

@@ -55,6 +55,8 @@ class Records:
         Method and resource to how many such requests of placer's reached the server, whatever it answered.
     changes
         Changes of state, by kind.
+    reworded
+        Conditions among them that say the same code as before, and something else of it.
     holders
         Who held the Lease, one after another.
     seconds
@@ -67,6 +69,7 @@ class Records:
     overfull: Sequence[OverfullBinding] = ()
     writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
+    reworded: int = 0
     holders: Sequence[str] = ()
     seconds: float = 0.0
 
@@ -240,6 +243,7 @@ def figures(records: Records, limits: Limits) -> dict[str, object]:
         "memoryKiBPerPass": {process: round(_slope(found), 2) for process, found in led.items()},
         "writes": {f"{method} {resource}": times for (method, resource), times in sorted(records.writes.items())},
         "changes": dict(records.changes),
+        "reworded": records.reworded,
         "writesPerChange": round(written / changed, 4) if changed else None,
         "handedOver": sum(one != other for one, other in pairwise(records.holders)),
         "overfull": len(records.overfull),

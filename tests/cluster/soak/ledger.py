@@ -100,6 +100,7 @@ class Ledger:
     racks: Sequence[Sequence[str]]
     clock: Callable[[], float] = time.monotonic
     changes: Counter[str] = field(default_factory=Counter)
+    reworded: int = 0  #: conditions that say the same code as before and something else of it
     rebound: list[str] = field(default_factory=list)  #: pods whose node became another one
     overfull: list[OverfullBinding] = field(default_factory=list)
     holders: list[str] = field(default_factory=list)  #: who held the Lease, one after another
@@ -202,6 +203,7 @@ class Ledger:
             if each["type"] == "PodScheduled" and each["status"] == "False":
                 says = (each.get("reason") or "", _without_amounts(each.get("message") or ""))
                 self.changes["condition"] += says != pod.told
+                self.reworded += pod.told is not None and says != pod.told and _code(says) == _code(pod.told)
                 pod.told = says
 
     # ----------------------------------------------------------------------------------------------------- what is so
@@ -255,6 +257,10 @@ def _amount(text: object) -> int:
     match = re.fullmatch(r"(\d+)(m|Ki|Mi|Gi)?", str(text))
     assert match is not None, text
     return int(match[1]) * _UNITS[match[2]]
+
+
+def _code(told: tuple[str, str]) -> tuple[str, str]:
+    return told[0], told[1].partition(":")[0]
 
 
 def _without_amounts(text: str) -> str:

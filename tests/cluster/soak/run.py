@@ -239,6 +239,7 @@ class _Soak:
                 overfull=list(ledger.overfull),
                 writes=self._writes(),
                 changes=dict(ledger.changes),
+                reworded=ledger.reworded,
                 holders=list(ledger.holders),
                 seconds=time.monotonic() - self._began,
             )
