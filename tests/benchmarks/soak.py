@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,6 +34,7 @@ def main() -> int:
     wanted = parser.parse_args()
     options = SoakOptions(wanted.passes, wanted.nodes, wanted.seed, flags=("--method", wanted.method))
     limits = Limits(passes=wanted.passes)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its time"))  # what was started ends, too
     with ExitStack() as stack:
         outputs = [sys.stdout]
         if wanted.lines is not None:

@@ -17,7 +17,13 @@ __all__ = ["PlacerProcess", "running"]
 Line = dict[str, Any]
 
 #: Runs the command line as that of another version.
-_AS_VERSION = "import sys, placer.version; placer.version.__version__ = sys.argv.pop(1); from placer.cli import main; sys.exit(main())"
+_AS_VERSION = """
+import sys
+import placer.version
+placer.version.__version__ = sys.argv.pop(1)
+from placer.cli import main
+sys.exit(main())
+"""
 
 
 class PlacerProcess:

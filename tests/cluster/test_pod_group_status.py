@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from placer.cluster.reading.client import Response
-from placer.cluster.writing.pod_group_status import PodGroupStatus
+from placer.cluster.writing.pod_group_status import PodGroupStatus, cause_in, means_the_same
 from placer.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
 from placer.errors import ClusterError
 from placer.instance import GroupKey
+from placer.solve import solve
+from tests.cluster.passes import gang
+from tests.support import Document, hyper_node, instance_of, node, pod
 
 KEY = GroupKey("scheduling.k8s.io", "ml", "train-workers")
 WAITS = PodGroupStatus(KEY, False, False, "Unschedulable", "InsufficientResources: cpu 60 of 40 left")
@@ -118,3 +122,55 @@ def test_one_who_came_between_is_no_trouble_and_a_refusal_is() -> None:
     assert not write_upstream_pod_group_status(Server("v1beta1", refused=409), READY, NOW)
     with pytest.raises(ClusterError, match="PodGroup ml/train-workers: 403 refused"):
         write_upstream_pod_group_status(Server("v1beta1", refused=403), READY, NOW)
+
+
+def why(*objects: Document) -> str:
+    """Why the only group waits."""
+    (found,) = solve(instance_of(*map(json.dumps, objects)), method="greedy").reasons.values()
+    return f"{found.code}: {found.message}"
+
+
+def of_racks(*free: int) -> Iterator[Document]:
+    """Racks of one node with so much cpu."""
+    for number, cpu in enumerate(free):
+        yield node(f"n{number}", cpu=cpu)
+        yield hyper_node(f"leaf-{number}", 1, nodes=(f"n{number}",))
+
+
+ASKED = {
+    "Node n. comes nearest": [pod("a", cpu=9)],
+    "the roomiest": gang("g", 3, tier=1, cpu=2),
+    "the roomiest (rack=": [
+        {
+            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "g", "namespace": "default"},
+            "spec": {
+                "schedulingPolicy": {"gang": {"minCount": 3}},
+                "schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]},
+            },
+        },
+        *(pod(f"g-{number}", spec={"schedulingGroup": {"podGroupName": "g"}}, cpu=2) for number in range(3)),
+    ],
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_another_place_that_comes_nearest_is_no_other_cause(asked: list[Document]) -> None:
+    one, other = why(*of_racks(5, 4), *asked), why(*of_racks(3, 4), *asked)
+    assert one != other
+    assert cause_in(one) == cause_in(other)
+    assert means_the_same({"reason": "r", "message": one}, {"reason": "r", "message": other})
+    assert cause_in(one).startswith(one.partition(":")[0])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("InsufficientResources: 0/4 nodes have room: 4 insufficient cpu", "NoEligibleNode: 0/4 nodes are eligible"),
+        ("2 of 3 planned pods are bound; Pod a: 403 forbidden", "2 of 3 planned pods are bound; Pod a: 409 conflict"),
+        ("needs 3 pods; that of its running pods (leaf-1) has", "needs 3 pods; that of its running pods (leaf-2) has"),
+    ],
+)
+def test_what_is_another_cause_stays_one(one: str, other: str) -> None:
+    assert cause_in(one) != cause_in(other)

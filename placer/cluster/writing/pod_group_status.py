@@ -17,10 +17,12 @@ from placer.cluster.reading.client import MERGE, Writer
 from placer.errors import ClusterError
 from placer.instance import GroupKey
 
-__all__ = ["PodGroupStatus", "change_status", "means_the_same", "without_amounts"]
+__all__ = ["PodGroupStatus", "cause_in", "change_status", "means_the_same"]
 
 #: A number with its unit, standing alone: names of nodes and pods keep theirs.
 _AMOUNT = re.compile(r"(?<![\w./-])-?[0-9][0-9.,]*(?:[munkKMGTPE]i?)?(?![\w/-])")
+#: Where a gang comes nearest to a place, in the words of :mod:`placer.reasons`.
+_NEAREST = re.compile(r"; (?:of the nodes with room )?(?:Node \S+ comes nearest: |the roomiest [^(]*\().*", re.DOTALL)
 #: Seconds to wait for an answer.
 _PATIENCE = 5.0
 
@@ -79,20 +81,22 @@ def change_status(
     return True
 
 
-def without_amounts(message: str) -> str:
-    """A message without its numbers: what is left says why something waits, whoever takes or leaves room meanwhile.
+def cause_in(message: str) -> str:
+    """What a message says of why something waits: without its numbers, and without which node or domain comes nearest.
+
+    Both change with whoever takes or leaves room meanwhile, and what is left does not.
 
     Examples
     --------
-    >>> without_amounts("cpu 60 of 40 left") == without_amounts("cpu 60500m of 1.5 left")
+    >>> cause_in("cpu 60 of 40 left") == cause_in("cpu 60500m of 1.5 left")
     True
+    >>> cause_in("needs 8 pods in one HyperNode; the roomiest (leaf-7, tier 1) has room for 7")
+    'needs # pods in one HyperNode'
     """
-    return _AMOUNT.sub("#", message)
+    return _AMOUNT.sub("#", _NEAREST.sub("", message))
 
 
 def means_the_same(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
-    """Whether a condition that is there says what is wanted, or that but for amounts."""
+    """Whether a condition that is there says what is wanted, or names the same cause."""
     others = {key: text for key, text in wanted.items() if key != "message"}
-    return others.items() <= there.items() and without_amounts(there.get("message") or "") == without_amounts(
-        wanted["message"]
-    )
+    return others.items() <= there.items() and cause_in(there.get("message") or "") == cause_in(wanted["message"])

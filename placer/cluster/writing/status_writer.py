@@ -43,7 +43,7 @@ from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, W
 from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.views import PodView
 from placer.cluster.writing.binding import pod_path
-from placer.cluster.writing.pod_group_status import PodGroupStatus, without_amounts
+from placer.cluster.writing.pod_group_status import PodGroupStatus, cause_in
 from placer.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
 from placer.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.codes import ConditionReason, EventReason
@@ -369,13 +369,15 @@ def _note(text: str) -> str:
 
 
 def _says(pod: PodView, wait: _WaitingReason) -> bool:
-    """Whether a pod's condition says already why it waits; other amounts alone are no other cause."""
+    """Whether a pod's condition says already why it waits: other amounts, or another node that comes nearest, are no
+    other cause.
+    """
     there = pod.scheduled
     if there is None or (there.status, there.reason) != ("False", _reason(pod, wait)):
         return False
     if pod.is_on_hold and pod.status.nominated_node_name:
         return False
-    return without_amounts(there.message) == without_amounts(wait.message)
+    return cause_in(there.message) == cause_in(wait.message)
 
 
 def _reason(pod: PodView, wait: _WaitingReason) -> ConditionReason:

@@ -21,6 +21,8 @@ class Sample:
     ----------
     number
         Of the pass, from 1.
+    at
+        When it had ended, in seconds.
     fault
         What went wrong in it; empty: nothing did, nor in the pass before it.
     leader
@@ -32,6 +34,7 @@ class Sample:
     """
 
     number: int
+    at: float
     fault: str
     leader: str
     half_bound: frozenset[str]
@@ -55,8 +58,6 @@ class Records:
         Method and resource to how many such requests of placer's reached the server, whatever it answered.
     changes
         Changes of state, by kind.
-    reworded
-        Conditions among them that say the same code as before, and something else of it.
     holders
         Who held the Lease, one after another.
     seconds
@@ -69,7 +70,6 @@ class Records:
     overfull: Sequence[OverfullBinding] = ()
     writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
-    reworded: int = 0
     holders: Sequence[str] = ()
     seconds: float = 0.0
 
@@ -94,9 +94,10 @@ class Limits:
         At least so many.
     half_bound
         Passes in a row without a fault at whose end a gang may be half-bound.
-    starved
-        Passes in a row at whose end a gang that waits may fit alone: arrivals and ends come beside a pass, so that
-        some of it is what the pass could not know.
+    starved, silence
+        Passes in a row at whose end a gang that waits may fit alone, and seconds for which it may: arrivals and ends
+        come beside a pass, so that some of it is what the pass could not know, and a watch may be silent for twenty
+        seconds before its list is taken anew. More than one of the two is let be.
     race
         Seconds within which what another scheduler did may be unknown.
     """
@@ -109,6 +110,7 @@ class Limits:
     handovers: int = 2
     half_bound: int = 1
     starved: int = 8
+    silence: float = 40.0
     race: float = 1.0
 
 
@@ -202,9 +204,15 @@ def _handed_over(records: Records, limits: Limits) -> Iterator[str]:
 
 
 def _served(records: Records, limits: Limits) -> Iterator[str]:
-    for name, times in _longest([each.fits for each in records.samples]).items():
-        if times > limits.starved:
-            yield f"{name} would have fitted at the end of {times} passes in a row"
+    since: dict[str, tuple[int, float]] = {}
+    told = set[str]()
+    for place, each in enumerate(records.samples):
+        since = {name: since.get(name, (place, each.at)) for name in each.fits}
+        for name, (first, began) in since.items():
+            times, seconds = place - first + 1, each.at - began
+            if times > limits.starved and seconds > limits.silence and name not in told:
+                told.add(name)
+                yield f"{name} would have fitted at the end of {times} passes in a row, for {seconds:.0f} s"
     if records.samples and records.samples[-1].fits:
         yield f"{', '.join(sorted(records.samples[-1].fits))}: not bound at the end, and there is room"
 
@@ -243,7 +251,6 @@ def figures(records: Records, limits: Limits) -> dict[str, object]:
         "memoryKiBPerPass": {process: round(_slope(found), 2) for process, found in led.items()},
         "writes": {f"{method} {resource}": times for (method, resource), times in sorted(records.writes.items())},
         "changes": dict(records.changes),
-        "reworded": records.reworded,
         "writesPerChange": round(written / changed, 4) if changed else None,
         "handedOver": sum(one != other for one, other in pairwise(records.holders)),
         "overfull": len(records.overfull),

@@ -9,7 +9,8 @@ A change of state is one of these, and nothing else is:
 ``Event``      an Event of placer's says of its subject what the one before it, of the same subject, did not say
 =============  =========================================================================================================
 
-Other amounts alone are no other cause. What nobody but placer itself reads (its record of gangs that are under way, its
+Other amounts alone are no other cause, nor is another node or domain that comes nearest: of a reason that counts up to
+its first semicolon. What nobody but placer itself reads (its record of gangs that are under way, its
 Lease) is no state of the cluster, so that writing it is no change.
 """
 
@@ -29,6 +30,8 @@ _GROUP = "scheduling.k8s.io/group-name"
 _OVER = ("Succeeded", "Failed")
 #: Thousandths of a unit, by what stands behind a number.
 _UNITS = {None: 1000, "m": 1, "Ki": 1000 * 2**10, "Mi": 1000 * 2**20, "Gi": 1000 * 2**30}
+#: What a gang lacks; behind a semicolon it is said where it lacks least.
+_COUNTED = ("InsufficientResources: ", "TopologyTooNarrow: ")
 #: A number with what belongs to it.
 _NUMBER = re.compile(r"(?<![\w.-])-?\d[\d.,]*[a-zA-Z]{0,2}(?![\w-])")
 
@@ -100,7 +103,6 @@ class Ledger:
     racks: Sequence[Sequence[str]]
     clock: Callable[[], float] = time.monotonic
     changes: Counter[str] = field(default_factory=Counter)
-    reworded: int = 0  #: conditions that say the same code as before and something else of it
     rebound: list[str] = field(default_factory=list)  #: pods whose node became another one
     overfull: list[OverfullBinding] = field(default_factory=list)
     holders: list[str] = field(default_factory=list)  #: who held the Lease, one after another
@@ -151,7 +153,7 @@ class Ledger:
         says = (
             status.get("phase") or "Pending",
             frozenset(
-                (each["type"], each["status"], each.get("reason"), _without_amounts(each.get("message") or ""))
+                (each["type"], each["status"], each.get("reason"), _cause(each.get("message") or ""))
                 for each in status.get("conditions") or ()
             ),
         )
@@ -166,7 +168,7 @@ class Ledger:
             return
         about = event["regarding"]
         subject = f"{about['kind']} {about.get('uid') or about['name']}"
-        says = (event["reason"], _without_amounts(event.get("note") or ""))
+        says = (event["reason"], _cause(event.get("note") or ""))
         self.changes["Event"] += self._told.get(subject) != says
         self._told[subject] = says
 
@@ -201,9 +203,8 @@ class Ledger:
     def _waits(self, pod: SeenPod, conditions: Iterable[Mapping[str, Any]]) -> None:
         for each in conditions:
             if each["type"] == "PodScheduled" and each["status"] == "False":
-                says = (each.get("reason") or "", _without_amounts(each.get("message") or ""))
+                says = (each.get("reason") or "", _cause(each.get("message") or ""))
                 self.changes["condition"] += says != pod.told
-                self.reworded += pod.told is not None and says != pod.told and _code(says) == _code(pod.told)
                 pod.told = says
 
     # ----------------------------------------------------------------------------------------------------- what is so
@@ -232,7 +233,7 @@ class Ledger:
                 yield name
 
     def fit(self) -> frozenset[str]:
-        """Gangs that wait as a whole and would fit, alone, into what is free now: counted, since their pods are equal."""
+        """Gangs that wait as a whole and would fit, alone, into what is free: counted, as their pods are equal."""
         free = {name: self.free(name) for name in list(self._there)}
         everywhere = [list(free)]
         found = set[str]()
@@ -259,9 +260,6 @@ def _amount(text: object) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _code(told: tuple[str, str]) -> tuple[str, str]:
-    return told[0], told[1].partition(":")[0]
-
-
-def _without_amounts(text: str) -> str:
-    return _NUMBER.sub("#", text)
+def _cause(text: str) -> str:
+    """What is said of a cause: of reasons that placer counts, the first clause."""
+    return _NUMBER.sub("#", text.partition(";")[0] if text.startswith(_COUNTED) else text)

@@ -201,7 +201,7 @@ class _Soak:
         with self._world.lock:
             half_bound, fits = self._world.ledger.half_bound(), self._world.ledger.fit()
         there = {name: each for name, each in memory.items() if each is not None}
-        return Sample(number, fault, self._leader, half_bound, fits, there)
+        return Sample(number, time.monotonic() - self._began, fault, self._leader, half_bound, fits, there)
 
     def _told(self, line: Line, fault: str) -> dict[str, Any]:
         sample = self._samples[-1]
@@ -239,7 +239,6 @@ class _Soak:
                 overfull=list(ledger.overfull),
                 writes=self._writes(),
                 changes=dict(ledger.changes),
-                reworded=ledger.reworded,
                 holders=list(ledger.holders),
                 seconds=time.monotonic() - self._began,
             )

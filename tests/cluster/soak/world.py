@@ -23,10 +23,12 @@ __all__ = ["World"]
 _PODS = "/api/v1/namespaces/default/pods"
 _GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 CPUS, RACK = 32, 20
-#: Pods of 4 cpu that run on a node from the beginning to the end: on some none, some are full, half of all cpu.
+#: Pods of 4 cpu that run on each node of a rack from the beginning to the end: some racks are full, half of all cpu.
 _RUNNING = (0, 4, 8)
 #: CPUs of a pod of a gang, pods of it.
 _SIZES, _PODS_OF_GANG = (4, 8, 16, 24, 28), (2, 4, 8, 8, 16)
+#: Most pods of a gang that must be in one rack.
+_IN_RACK = 8
 #: Most gangs that wait: who has so many jobs in the queue submits no more.
 _QUEUE = 25
 
@@ -93,7 +95,7 @@ class World:
         runs = [
             live_pod(f"runs-{number}-{i}", scheduler="default-scheduler", node=name, cpu=4)
             for number, name in enumerate(self._names)
-            for i in range(_RUNNING[number % len(_RUNNING)])
+            for i in range(_RUNNING[number // RACK % len(_RUNNING)])
         ]
         self._api.create(*runs)
 
@@ -117,34 +119,35 @@ class World:
         draw, found = self._draw, list[Document]()
         gangs = int(self._rate + draw.random()) if waiting < _QUEUE else 0
         for _ in range(gangs):
-            pods = draw.choice(_PODS_OF_GANG)
-            tier = draw.choice((None, 1))
-            found += self._new("gang", pods, lambda name, n: gang(name, n, tier=tier, cpu=draw.choice(_SIZES)))
+            job = self._new("gang", draw.choice(_PODS_OF_GANG))
+            tier = draw.choice((None, 1)) if len(job.pods) <= _IN_RACK else None
+            found += gang(job.name, len(job.pods), tier=tier, cpu=draw.choice(_SIZES))
         for _ in range(int(self._rate + draw.random())):
-            found += self._new("lone", 1, lambda name, _: [live_pod(f"{name}-0", cpu=draw.choice((1, 2, 4)))])
+            job = self._new("lone", 1)
+            found += [live_pod(name, cpu=draw.choice((1, 2, 4))) for name in job.pods]
         for _ in range(int(self._rate + draw.random())):
-            scheduler = "default-scheduler"
-            found += self._new(
-                "web", 4, lambda name, n: [live_pod(f"{name}-{i}", scheduler=scheduler, cpu=2) for i in range(n)]
-            )
+            job = self._new("web", 4)
+            found += [live_pod(name, scheduler="default-scheduler", cpu=2) for name in job.pods]
         return found
 
-    def _new(self, kind: str, pods: int, make: Callable[[str, int], list[Document]]) -> list[Document]:
+    def _new(self, kind: str, pods: int) -> _Job:
         self._number += 1
         name = f"{kind}{self._number}"
         self._jobs.append(_Job(name, [f"{name}-{i}" for i in range(pods)], kind == "gang"))
-        return make(name, pods)
+        return self._jobs[-1]
 
     def _end(self, jobs: list[_Job]) -> None:
         """Some succeed and are deleted later, others are deleted while they run."""
         self._jobs = [job for job in self._jobs if job not in jobs]
         for job in jobs:
             if self._draw.random() < 0.5:
-                done = {"status": {"phase": "Succeeded"}}
-                self._api.each(lambda name: self._api.patch(f"{_PODS}/{name}/status", done), job.pods)
+                self._api.each(self._succeeds, job.pods)
                 self._ended.append((self._step + 3, job))
             else:
                 self._delete(job)
+
+    def _succeeds(self, name: str) -> None:
+        self._api.patch(f"{_PODS}/{name}/status", {"status": {"phase": "Succeeded"}})
 
     def _clean_up(self) -> None:
         due = [job for step, job in self._ended if step <= self._step]
