@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -247,6 +248,11 @@ def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
         daemon_threads = True
         block_on_close = False
         request_queue_size = 64
+
+        def handle_error(self, *where: Any) -> None:
+            """Say nothing of a client that was killed in the middle of a request."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(*where)
 
     with Server(("127.0.0.1", 0), Handler) as server:
         proxy.url = f"http://127.0.0.1:{server.server_address[1]}"
