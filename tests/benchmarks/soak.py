@@ -1,6 +1,6 @@
 """A soak: 360 passes of ``placer run --every`` on 1,000 nodes beside a real kube-scheduler, and a judge of them.
 
-    python -m tests.benchmarks.soak [--passes 360] [--nodes 1000] [--seed 0] [--method greedy] [-o LINES]
+    python -m tests.benchmarks.soak [--passes 360] [--nodes 1000] [--seed 0] [-o LINES] [-- FLAGS OF placer run]
 
 Starts an API server of its own, kube-scheduler, and two processes of placer, of which one stands by; half of the cpu
 runs pods from the beginning. In each pass gangs, single pods and pods of kube-scheduler's arrive and others end; in
@@ -29,10 +29,10 @@ def main() -> int:
     parser.add_argument("--passes", type=int, default=360)
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--method", default="greedy")
+    parser.add_argument("flags", nargs="*", default=["--method", "greedy"], help="of placer run, behind --")
     parser.add_argument("-o", dest="lines", type=Path, help="where to write the lines as well")
     wanted = parser.parse_args()
-    options = SoakOptions(wanted.passes, wanted.nodes, wanted.seed, flags=("--method", wanted.method))
+    options = SoakOptions(wanted.passes, wanted.nodes, wanted.seed, flags=tuple(wanted.flags))
     limits = Limits(passes=wanted.passes)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its time"))  # what was started ends, too
     with ExitStack() as stack:
