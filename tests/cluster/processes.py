@@ -63,6 +63,8 @@ class PlacerProcess:
     @property
     def memory(self) -> int | None:
         """KiB that are resident; None of one that has ended."""
+        if self.process.poll() is not None:  # another process may have its number by now
+            return None
         try:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:

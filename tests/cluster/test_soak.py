@@ -43,6 +43,7 @@ def good(**changed: Any) -> Records:
         writes={("POST", "pods/binding"): 90, ("PATCH", "pods/status"): 20, ("PUT", "leases"): 500},
         changes={"binding": 90, "condition": 10},
         holders=["a", "b", "c"],
+        exits=[0, 6],
         seconds=1_000.0,
     )
     return replace(found, **changed)
@@ -85,6 +86,7 @@ WRONG: Mapping[str, tuple[str, Records]] = {
     "a gang half-bound after two passes without a fault": ("no gang half-bound", at(50, 51, half_bound=frozenset("g"))),
     "a gang half-bound at the end": ("no gang half-bound", at(100, half_bound=frozenset("g"))),
     "one hand-over": ("handed over", good(holders=["a", "b"])),
+    "a process that ends by a traceback": ("handed over", good(exits=[0, 1])),
     "a gang that would have fitted for nine passes": ("no gang starved", at(*range(40, 49), fits=frozenset("g"))),
     "a gang that fits at the end": ("no gang starved", at(100, fits=frozenset("g"))),
 }

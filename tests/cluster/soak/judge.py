@@ -60,6 +60,8 @@ class Records:
         Changes of state, by kind.
     holders
         Who held the Lease, one after another.
+    exits
+        How processes ended that were told to.
     seconds
         For how long.
     """
@@ -71,6 +73,7 @@ class Records:
     writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
     holders: Sequence[str] = ()
+    exits: Sequence[int] = ()
     seconds: float = 0.0
 
 
@@ -116,6 +119,8 @@ class Limits:
 
 Check = Callable[[Records, Limits], Iterable[str]]
 _LEASES = "leases"
+#: With which a loop that is told to end may end: all is well, or a gang is half-bound, which it has told.
+_ENDED = (0, 6)
 
 
 def judge(records: Records, limits: Limits) -> dict[str, list[str]]:
@@ -201,6 +206,7 @@ def _handed_over(records: Records, limits: Limits) -> Iterator[str]:
     times = sum(one != other for one, other in pairwise(records.holders))
     if times < limits.handovers:
         yield f"the Lease was handed over {times} times"
+    yield from (f"a process that was told to end ended with {code}" for code in records.exits if code not in _ENDED)
 
 
 def _served(records: Records, limits: Limits) -> Iterator[str]:

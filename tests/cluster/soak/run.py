@@ -89,7 +89,7 @@ class _Soak:
         self._faults = drawn_faults(options.seed)
         self._draw = random.Random(f"{options.seed} soak")
         self._samples: list[Sample] = []
-        self.exits: list[int] = []
+        self._exits: list[int] = []
         #: The Lease is handed over after so many passes: its holder is killed, then another one told to end.
         self._handovers = {max(2, options.passes // 6): signal.SIGKILL, max(4, options.passes // 3): signal.SIGTERM}
 
@@ -168,7 +168,7 @@ class _Soak:
         process.process.send_signal(how)
         code = process.wait()
         if how is signal.SIGTERM:
-            self.exits.append(code)
+            self._exits.append(code)
         self._start()
 
     def _kill_standby(self) -> None:
@@ -240,6 +240,7 @@ class _Soak:
                 writes=self._writes(),
                 changes=dict(ledger.changes),
                 holders=list(ledger.holders),
+                exits=self._exits,
                 seconds=time.monotonic() - self._began,
             )
 
