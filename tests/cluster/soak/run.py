@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import random
 import signal
 import threading
 import time
@@ -31,7 +30,7 @@ from tests.cluster.soak.world import World
 
 __all__ = ["SoakOptions", "resource_of", "soak"]
 
-#: Passes at the end in which nothing arrives and nothing goes wrong.
+#: Passes at the end in which nothing arrives, ends or goes wrong.
 _QUIET = 6
 #: Most seconds for which something goes wrong, less than a leader may be without an answer; and to wait for a line.
 _FAULT, _PATIENCE = 8.0, 300.0
@@ -87,7 +86,6 @@ class _Soak:
         self._processes: dict[str, PlacerProcess] = {}
         self._leader = ""
         self._faults = drawn_faults(options.seed)
-        self._draw = random.Random(f"{options.seed} soak")
         self._samples: list[Sample] = []
         self._exits: list[int] = []
         #: The Lease is handed over after so many passes: its holder is killed, then another one told to end.
@@ -114,7 +112,8 @@ class _Soak:
     def _pass(self, number: int) -> dict[str, Any]:
         quiet = number > self._options.passes - _QUIET
         fault = next(self._faults) if number % self._options.fault_every == 0 and not quiet else ""
-        self._world.step(arrivals=not quiet)
+        if not quiet:
+            self._world.step()
         if number in self._handovers:
             fault = _HANDED
             self._hand_over(self._handovers[number])

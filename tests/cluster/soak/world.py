@@ -30,7 +30,7 @@ _SIZES, _PODS_OF_GANG = (4, 8, 16, 24, 28), (2, 4, 8, 8, 16)
 #: Most pods of a gang that must be in one rack.
 _IN_RACK = 8
 #: Most gangs that wait: who has so many jobs in the queue submits no more.
-_QUEUE = 25
+_QUEUE = 12
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class World:
 
     # ----------------------------------------------------------------------------------------------- arrivals and ends
 
-    def step(self, *, arrivals: bool = True) -> None:
+    def step(self) -> None:
         """Have some jobs end, and others arrive."""
         self._step += 1
         with self.lock:
@@ -112,8 +112,7 @@ class World:
                 job.end = self._step + self._draw.randint(10, 50)
         self._clean_up()
         self._end([job for job in self._jobs if job.end is not None and job.end <= self._step])
-        if arrivals:
-            self._api.create(*self._arrivals(waiting))
+        self._api.create(*self._arrivals(waiting))
 
     def _arrivals(self, waiting: int) -> list[Document]:
         draw, found = self._draw, list[Document]()
