@@ -327,8 +327,10 @@ def test_releasing_pods_needs_the_rights_of_its_overlay(deployed: Deployed, caps
     deployed.apply("base")
     deployed.api.create(node("n1"), held(live_pod("p", cpu=1)))
     words = ["run", "--kubeconfig", deployed.kubeconfig("placer"), "--method=greedy", "--settle=0", "--enforce=gates"]
-    assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
+    assert main(words) == 6
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert "kubectl apply -k deploy/overlays/gates" in err
     assert (told["released"], told["gangs"]["left"]) == (0, 1)
     assert 'cannot patch resource "pods"' in told["left"]["Pod default/p"]
     found = deployed.api.get(f"{PODS}/p")

@@ -63,8 +63,8 @@ class CacheFeed:
         versions, counts = taken.versions, taken.counts
         self._watches = Watches(
             [
-                Watch(self._client, f"/api/v1/{name}", versions[name], *listeners, count=counts[name], hurried=True)
-                for name, listeners in heard.items()
+                Watch(self._client, f"/api/v1/{kind}", versions[kind], *listeners, count=counts[kind], hurried=True)
+                for kind, listeners in heard.items()
             ]
         )
         self._cache = cache
