@@ -181,10 +181,12 @@ def test_elastic_gangs_and_those_that_run_stay_where_they_are() -> None:
     dense = make_dense(instance)
     index = {dense.groups[one.group].key.name: number for number, one in enumerate(dense.classes)}
     node = dense.node_index
-    start = Solution({(index["elastic"], node["r0n1"]): 1, (index["half"], node["r0n1"]): 1})
+    order = {node["r0n1"]: (index["half"], index["elastic"])}
+    start = Solution({(index["elastic"], node["r0n1"]): 1, (index["half"], node["r0n1"]): 1}, order)
     found = packed(dense, start)
     assert found is not None
     assert all(found[at] == count for at, count in start.items())
+    assert found.order == order
     assert {dense.nodes[at] for number, at in found if number == index["waits"]} == {"r1n0", "r1n1"}
 
 

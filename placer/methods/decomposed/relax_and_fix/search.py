@@ -331,7 +331,7 @@ class _RelaxAndFix:
 
         for part, _ in sorted(loose, key=order):
             dealer.loose(part, slots, homes.get(part.scope))
-        return Solution(Counter(self.problem.held) + dealer.found)
+        return Solution(Counter(self.problem.held) + dealer.found, self.problem.held.order)
 
     @staticmethod
     def _slots(program: PackingProgram) -> dict[int, list[int]]:
