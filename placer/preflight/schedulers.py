@@ -46,7 +46,7 @@ def other_schedulers(census: SchedulerCensus, options: PassOptions) -> Iterator[
             _OTHER,
             CheckState.WARNING,
             f"Pod {pod}",
-            "status.nominatedNodeName, which placer never writes",
+            "status.nominatedNodeName, which placer does not write for pods that it binds itself",
             f"nobody else who takes pods of schedulerName {name}",
             f"look in the pod's Events and in profiles of other schedulers for {name}",
         )

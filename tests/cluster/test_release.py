@@ -123,6 +123,29 @@ def test_it_is_nominated_then_released() -> None:
     assert (server.nominated, server.released_for) == ("n1", "n1")
 
 
+@pytest.mark.parametrize("lost", ["Lease", "time"])
+def test_no_gate_goes_after_the_lease_or_the_time_is_lost_while_it_was_nominated(lost: str) -> None:
+    """The answer to a nomination may come late, and a gate cannot be put back: the nomination is taken back instead."""
+    server, over = Server(), False
+
+    def nominated(method: str, path: str, _: int) -> None:
+        nonlocal over
+        over = over or (method, path) == ("PATCH", "/status")
+
+    server.spoilt = nominated
+    ends = time.monotonic() + 60
+    found = bind_pod(
+        server,
+        BIND,
+        lambda: 0.0 if over and lost == "time" else ends,
+        refusal=lambda: "another has the Lease" if over and lost == "Lease" else None,
+        sleep=lambda _: None,
+    )
+    assert found.state is BindingState.REFUSED
+    assert "PATCH" not in server.asked
+    assert (server.nominated, server.released_for) == (None, None)
+
+
 def test_zones_go_with_it() -> None:
     document = {"metadata": {"resourceVersion": "8"}, "spec": {}}
     found = release(BIND, json.dumps(document).encode(), {"placer.dev/numa-zones": "node-0"})

@@ -124,6 +124,11 @@ def bind_pod(
         Waits; tests put something faster here.
     """
     pause, doubt, failure, version = _FIRST_PAUSE, False, _Failure("it was not tried in time"), bind.resource_version
+
+    def stopped() -> str | None:
+        """Why it may not be made now, though a part of it has been."""
+        return refusal() if time.monotonic() < deadline() else "its time was over before all of it was sent"
+
     while not failure.final and time.monotonic() < deadline():
         made = _look(server, bind) if failure.look else version
         if isinstance(made, BindingResult):
@@ -131,7 +136,8 @@ def bind_pod(
         wait = None
         if isinstance(made, str):
             version = made
-            tried = _try(server, bind, version, refusal, dry_run)
+            why = refusal()
+            tried = _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run, stopped)
             if isinstance(tried, BindingResult):
                 return tried
             failure, doubt, wait = tried, doubt or tried.doubt, tried.wait
@@ -157,16 +163,13 @@ def _seconds(pause: float, wait: float | None) -> float:
     return pause * random.uniform(0.8, 1.2) if wait is None else wait * random.uniform(1.0, 1.1)
 
 
-def _try(
-    server: Writer, bind: PlannedBinding, version: str, refusal: Callable[[], str | None], dry_run: bool
+def _post(
+    server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
 ) -> BindingResult | _Failure:
-    """Try once, if that may be done."""
-    why = refusal()
-    return _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run)
+    """Try once: what became of it, or what the matter is.
 
-
-def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> BindingResult | _Failure:
-    """Try once: what became of it, or what the matter is."""
+    A gate cannot be put back, and the answer to a nomination may take seconds: it is asked again before the gate goes.
+    """
     path, nominated = pod_path(*bind.pod), False
 
     def send(method: str, where: str, body: object, kind: str = JSON) -> Response:
@@ -177,6 +180,9 @@ def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> 
         if bind.by_release:
             answer = send("PATCH", f"{path}/status", nomination(bind, version), STRATEGIC_MERGE)
             nominated = answer.status == 200
+            why = stopped() if nominated else None
+            if why is not None:
+                return _Failure(why, look=True, doubt=True, final=True)
             if nominated:
                 answer = send("PATCH", path, release(bind, answer.text, _notes(bind)), MERGE)
         else:

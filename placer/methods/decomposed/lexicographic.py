@@ -51,6 +51,9 @@ FILLING_SHARE = 0.5
 #: Share of what is left that packing by relax and fix may take.
 PACKING_SHARE = 0.5
 
+#: Deterministic time that it may take, in budgets.
+PACKING_WORK = 12.0
+
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
 
@@ -273,14 +276,17 @@ class DecomposedSearch(ExactSearch):
                 break
         return self.met(criterion)
 
-    def packed(self, criterion: int, _: float) -> bool:
+    def packed(self, criterion: int, budget: float) -> bool:
         """Pack gangs of a priority, and of higher ones, leaf by leaf; say whether the value is proved then."""
         (name, priority), former = self.dense.criteria[criterion], self.solution
         if name != "admitted" or priority is None or not all(each in MAXIMISED for each, _ in self._to(criterion)):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
-        seconds, work = PACKING_SHARE * self.limits.seconds, PACKING_SHARE * self.limits.work
+        seconds, work = (
+            PACKING_SHARE * self.limits.seconds,
+            min(PACKING_SHARE * self.limits.work, PACKING_WORK * budget),
+        )
         self.packings += 1
         found, spent = relaxed_and_fixed(
             self.dense,

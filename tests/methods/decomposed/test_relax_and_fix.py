@@ -228,3 +228,56 @@ def test_the_search_asks_for_it_and_takes_what_is_better() -> None:
     found = DecomposedSearch(dense, SearchOptions(workers=1, seed=0, work=500.0, hint=start), lambda _: None, None)  # type: ignore[arg-type]
     assert found.packed(0, 1.0)
     assert sum(found.solution.values()) == sum(each.size for each in dense.classes) > sum(start.values())
+
+
+def test_a_subgroup_may_have_a_lower_limit_than_its_gang() -> None:
+    """Leaves of two tiers: the gang may be in either, its subgroup in the lower ones alone, or in none at all."""
+    for lowest, where in ((1, {"a0", "a1"}), (0, set[str]())):
+        world = World()
+        world.nodes("a0 a1 b0 b1", gpu=8)
+        world.hyper("low", 1, "a0 a1")
+        world.hyper("high", 2, "b0 b1")
+        world.hyper("all", 3, "low high")
+        parts = SubGroupPolicy("parts", 2, 1, hard(lowest))
+        gang = world.gang("gang", least=2, topology=hard(2), policies=(parts,))
+        world.pods_of("p q", gang, gpu=8, part="0")
+        world.pods_of("r s", world.gang("other", least=2, topology=hard(2)), gpu=8)
+        instance = world.instance()
+        dense = make_dense(instance)
+        for seed in range(4):
+            found = packed(dense, Solution(), seed=seed) or Solution()
+            assert verify(instance, dense.placement(found)) == []
+            mine = {dense.nodes[node] for index, node in found if dense.groups[dense.classes[index].group].key == gang}
+            assert mine <= where
+
+
+def test_what_no_leaf_holds_keeps_nothing_else_out_and_does_not_go_on_for_ever() -> None:
+    """A pool cannot tell that four pods of a whole node each are in no rack of two; no limit of work ends it."""
+    world = racks("88 88 88 88")
+    world.pods_of("w x y z", world.gang("wide", least=4, topology=hard(1)), gpu=8)
+    for number in range(4):
+        world.pods_of(f"a{number} b{number}", world.gang(f"pair{number}", least=2, topology=hard(1)), gpu=8)
+    instance = world.instance()
+    dense = make_dense(instance)
+    found = packed(dense, Solution(), work=math.inf)
+    assert found is not None
+    assert verify(instance, dense.placement(found)) == []
+    assert sum(found.values()) == 8
+
+
+def test_a_node_outside_the_tree_takes_loose_pods_and_no_items() -> None:
+    world = racks("88 88")
+    world.node("outside", gpu=8)
+    world.node("tainted", gpu=8, taints=("control-plane",))
+    for name in ("one", "two"):
+        world.pods_of(f"{name}-0 {name}-1", world.gang(name, least=2, topology=hard(1)), gpu=7)
+    world.pods_of("single", world.gang("single", least=1, topology=hard(1)), gpu=1)
+    world.pods_of("loose", world.gang("loose", least=1), gpu=8)
+    instance = world.instance()
+    dense = make_dense(instance)
+    assert sum(len(gang.items) for gang in problem_of(instance).gangs) == 3
+    for seed in range(4):
+        found = packed(dense, Solution(), seed=seed)
+        assert found is not None
+        assert verify(instance, dense.placement(found)) == []
+        assert sum(found.values()) == 6

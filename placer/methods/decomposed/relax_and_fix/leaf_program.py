@@ -428,6 +428,10 @@ class PackingProgram:
         """Deterministic time that the solver took."""
         return float(self._solver.response_proto.deterministic_time)
 
+    def holds(self, kind: ItemKind) -> bool:
+        """Whether a leaf of the step holds an item of a kind."""
+        return any(self._solver.value(column) for (_, each), column in self.items.items() if each == kind)
+
     def chosen(self) -> list[PackedGang]:
         """Gangs that are packed, older ones of a bundle first."""
         found = self._certain()

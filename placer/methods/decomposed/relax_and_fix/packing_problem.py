@@ -12,7 +12,7 @@ server that may be anywhere, is two items of equal content and one loose pod.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -165,10 +165,11 @@ class PackingProblem:
 
     @cached_property
     def leaves(self) -> dict[int, tuple[int, ...]]:
-        """Leaf domain to its nodes with room, in tree order."""
+        """Leaf domain to its nodes with room, in tree order; nodes in no HyperNode are in none."""
         found: dict[int, list[int]] = defaultdict(list)
         for node in sorted(self.room):
-            found[int(self.dense.leaf[node])].append(node)
+            if int(self.dense.leaf[node]) != self.dense.domains.root:
+                found[int(self.dense.leaf[node])].append(node)
         return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
     @cached_property
@@ -218,7 +219,7 @@ class PackingProblem:
         return bool(tree.begin[other] <= tree.begin[domain] and tree.end[domain] <= tree.end[other])
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=2048)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
     fitting = sorted(filter(lambda each: all(map(le, each[1], room)), open_to), key=_largest)
     if not fitting:
@@ -305,11 +306,15 @@ class _PackingReader:
             self._placed[index] += count
         self.shapes: dict[tuple[Request, int], int] = {}
         self.shape_of: dict[int, int] = {}
-        tree = dense.domains
-        below = set(range(len(tree.names))) - set(tree.parent.tolist())
-        leaves = set(dense.leaf.tolist())
+        tree, root = dense.domains, dense.domains.root
+        open_to_any = dense.masks.any(axis=0)
+        leaves = set(dense.leaf[open_to_any].tolist())
+        # Nodes in no HyperNode are under the root alone, and so no limit lets pods there.
+        self._outside = root in leaves
+        self._childless = set(range(len(tree.names))) - set(tree.parent.tolist())
         # All leaves, where nodes are in leaves alone; else no domain counts as one.
-        self._leaves = leaves if leaves <= below else set[int]()
+        leaves.discard(root)
+        self._leaves = leaves if leaves <= self._childless else set[int]()
 
     def gangs(self, priority: int) -> list[PackedGang]:
         """All that can be packed of a priority, and of higher ones all that is placed."""
@@ -335,10 +340,23 @@ class _PackingReader:
         if not self._needs_all(number) or not all(map(self._plain, group.classes)) or self._runs(group):
             return None
         homes = self._homes(group.scope)
+        if homes == LEAF and any(map(self._is_narrower(group), self._sub_groups(group))):
+            return None
         if homes == LEAF:
             return PackedGang(number, (self._part(ANYWHERE, None, [group.classes], ()),), required)
         parts = self._parts(group, homes)
         return None if parts is None or homes == () else PackedGang(number, tuple(parts), required)
+
+    def _is_narrower(self, group: DenseGroup) -> Callable[[DenseSubGroup], bool]:
+        """Say of a subgroup whether its limit is lower than that of its group, and not any leaf."""
+        scopes = self._dense.scopes
+        limit = scopes[group.scope].limit
+
+        def narrower(sub: DenseSubGroup) -> bool:
+            inner = scopes[sub.scope].limit
+            return inner is not None and limit is not None and inner < limit and self._homes(sub.scope) != LEAF
+
+        return narrower
 
     def _runs(self, group: DenseGroup) -> bool:
         """Whether some of its pods run already."""
@@ -373,11 +391,11 @@ class _PackingReader:
     def _part(
         self, scope: int, homes: tuple[int, ...] | None, items: Iterable[tuple[int, ...]], loose: tuple[int, ...]
     ) -> HomedPods:
-        """Pods with these homes; an item of one pod is a loose one."""
+        """Pods with these homes; an item of one pod is a loose one where all nodes are in leaves."""
         mine: list[tuple[ItemKind, tuple[int, ...]]] = []
         for classes in items:
             content = self._content(classes)
-            if sum(count for _, count in content) > 1:
+            if self._outside or sum(count for _, count in content) > 1:
                 mine.append((ItemKind(scope, content), classes))
             else:
                 loose += classes
@@ -386,7 +404,9 @@ class _PackingReader:
     def _homes(self, scope: int) -> tuple[int, ...] | None:
         """Domains of which one must hold a scope; :data:`LEAF` for any leaf; None where it has no limit."""
         domains = self._dense.limit_domains(scope)
-        return LEAF if domains is not None and self._leaves and self._leaves == set(domains) else domains
+        if domains is None or not self._leaves:
+            return domains
+        return LEAF if self._leaves <= set(domains) <= self._childless else domains
 
     def _plain(self, index: int) -> bool:
         """Whether room, eligibility and the tree are all that concerns pods of a class."""

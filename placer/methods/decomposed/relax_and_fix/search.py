@@ -68,6 +68,12 @@ IN_VAIN = 8
 #: After so many of them what is left counts more, by what it is worth.
 BLAMED_EVERY = 4
 
+#: Attempts that bring nothing, one after another, before it ends.
+ATTEMPTS = 6
+
+#: Homes are compared with one another: where there are more of them, building a step takes long.
+MOST_HOMES = 128
+
 #: How often what has a home may get another one, where an item of it is left.
 REHOMED = 0.5
 
@@ -128,6 +134,7 @@ class _RelaxAndFix:
         self._end, self._work, self.spent = time.monotonic() + seconds, work, 0.0
         self._blamed = Counter[Content]()
         self._hard = set[Content]()
+        self._somewhere, self._impossible = set[ItemKind](), set[ItemKind]()
 
     @property
     def _over(self) -> bool:
@@ -135,27 +142,58 @@ class _RelaxAndFix:
 
     def run(self) -> PackingState | None:
         """Choose gangs and fix their items; None where that is too large, or was given up."""
-        gangs = self._gangs()
+        gangs = self._gangs(self.problem.gangs)
         if gangs is None:
             return None
-        best = self._attempt(gangs)
-        while best.unfixed and not self._over:
+        best, in_vain = self._attempt(gangs), 0
+        while best.unfixed and in_vain < ATTEMPTS and not self._over:
+            nowhere = self._nowhere(best)
+            if nowhere:
+                gangs = self._gangs([gang for gang in self.problem.gangs if nowhere.isdisjoint(_kinds(gang))])
+                if gangs is None:
+                    return best
+                best = self._attempt(gangs)
+                continue
             state = self._attempt(gangs)
+            in_vain = 0 if state.unfixed < best.unfixed else in_vain + 1
             best = state if state.unfixed < best.unfixed else best
         if not best.unfixed:
             self._done.set()
         return best
 
-    def _gangs(self) -> list[PackedGang] | None:
+    def _gangs(self, among: Sequence[PackedGang]) -> list[PackedGang] | None:
         """Gangs that have room together, those that weigh most, as far as a pool can tell."""
         try:
-            state = PackingState(self.problem, self.problem.gangs)
+            state = PackingState(self.problem, among)
         except TooManyFillings:
             return None
         if self._too_large(state):
             return None
-        choice = PackingProgram(state, self.problem.gangs, optional=True)
+        choice = PackingProgram(state, among, optional=True)
         return choice.chosen() if self._solve(choice, CHOOSING_WORK) else None
+
+    def _nowhere(self, state: PackingState) -> set[ItemKind]:
+        """Kinds of items that are left and that no leaf holds even if it is empty: a pool cannot tell."""
+        for kind in sorted(+state.left):
+            if kind not in self._somewhere and not self._fits_somewhere(kind, state):
+                self._impossible.add(kind)
+        return self._impossible & set(+state.left)
+
+    def _fits_somewhere(self, kind: ItemKind, state: PackingState) -> bool:
+        """Whether some leaf holds an item of a kind alone; leaves of equal nodes are looked at once."""
+        gang = next(gang for gang in state.gangs if kind in _kinds(gang))
+        empty = PackingState(self.problem, [gang])
+        known: set[tuple[tuple[int, int], ...]] = set()
+        for leaf in self.problem.leaves:
+            alike = tuple(sorted(empty.count(self.problem.leaves[leaf]).items()))
+            if self._over or (kind.scope == ANYWHERE and alike in known):
+                continue
+            known.add(alike)
+            program = PackingProgram(empty, [gang], [leaf])
+            if self._solve(program, STEP_WORK) and program.holds(kind):
+                self._somewhere.add(kind)
+                return True
+        return self._over  # nothing is said where there was no time to look
 
     def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
         """Fix as many items as can be in one order of the leaves."""
@@ -173,7 +211,7 @@ class _RelaxAndFix:
         counts = state.count(self.problem.room)
         columns = sum(len(state.fillings[kind]) for kind in counts) * (1 + len(homes))
         columns += sum(len(part.homes) for part in parts)
-        return columns > MOST_VARIABLES
+        return columns > MOST_VARIABLES or len(homes) > MOST_HOMES
 
     def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
         seconds, left = self._end - time.monotonic(), self._work - self.spent
@@ -341,6 +379,11 @@ class _RelaxAndFix:
             for shape, count in filling:
                 slots[shape] += [node] * count
         return slots
+
+
+def _kinds(gang: PackedGang) -> set[ItemKind]:
+    """Kinds of the items of a gang."""
+    return {kind for kind, _ in gang.items}
 
 
 class _Dealer:
