@@ -27,6 +27,7 @@ from placer.cluster.planning.half_bound import (
     with_earlier,
 )
 from placer.cluster.planning.reservations import ReservedRoom, with_reservations
+from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
@@ -89,6 +90,8 @@ __all__ = [
 _REFUSED, _WAITING = 10.0, 30.0
 #: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
 _ROLLING_BACK = 30.0
+#: Most seconds for deciding by itself upon what comes before all others, where that is looked at by itself.
+_FIRST = 5.0
 #: Most moved units that are tried one by one where not all have room together.
 _ONE_BY_ONE = 20
 
@@ -449,6 +452,7 @@ def read_cluster(
         waiting = waiting_workloads(done.workloads, now)
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
         made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
+        kept, made = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
@@ -461,6 +465,22 @@ def read_cluster(
         if feed is not None:
             feed.fill(done.cache)
     return snapshot, instance, done.cache
+
+
+def _decided_first(done: Pass, instance: Instance) -> Placement:
+    """Where pods go that come before all others, in a small part of the pass's time.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        It was interrupted: nothing is decided before everything is read.
+    """
+    options = done.options
+    seconds = _FIRST if options.time_limit is None else min(_FIRST, options.time_limit / 4)
+    result = solve(instance, method=options.method, time_limit=seconds, workers=options.workers, seed=options.seed)
+    if result.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result.placement or Placement()
 
 
 def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:

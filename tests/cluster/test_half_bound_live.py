@@ -12,7 +12,7 @@ from placer.cluster.reading.client import Response
 from placer.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
 from tests.cluster.faults import PODS, half_bound, recreate, steal
-from tests.cluster.passes import Passes, bound, gang, overfull
+from tests.cluster.passes import Passes, bound, gang, leaves, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
@@ -244,3 +244,41 @@ def test_without_a_record_nothing_is_bound(cluster: Api, passes: Passes, proxy: 
     told = passes(code=6)
     assert "the record of half-bound gangs: 403" in told["error"]
     assert bound(cluster) == {}
+
+
+def test_room_that_a_half_bound_gang_can_use_is_left_to_it(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    """Two of its pods are not bound, and another scheduler takes the node of one: no pass uses the other one's."""
+    cluster.create(*leaves(2, 4, cpu=4), *gang("half", 4, tier=1, cpu=4))
+    proxy.rule = refusing("half-2", "half-3")
+    passes(code=6)
+    where = set(bound(cluster).values())
+    rack = sorted(where)[0].rpartition("-")[0]
+    first, second = sorted({f"{rack}-{number:02d}" for number in range(4)} - where)
+    thief = steal(cluster, "thief", first, cpu=4)
+    proxy.rule = nothing
+    cluster.create(*gang("more", 3, cpu=4), *gang("new", 2, cpu=4), live_pod("lone", cpu=4))
+    for _ in range(2):
+        told = passes(code=6)
+        assert told["unfinished"] == ["PodGroup default/half"]
+        assert second not in bound(cluster).values()
+    assert len(bound(cluster)) == 3 + 4  # the other rack is full
+    cluster.delete(f"{PODS}/{thief.pod.name}")
+    passes()
+    assert {bound(cluster)[f"half-{number}"] for number in (2, 3)} == {first, second}
+    assert dict(recorded(cluster).gangs) == {}
+    assert overfull(cluster) == []
+
+
+def test_and_to_others_once_patience_with_it_is_over(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    cluster.create(*leaves(1, 4, cpu=4), *gang("half", 4, tier=1, cpu=4))
+    proxy.rule = refusing("half-2", "half-3")
+    passes(code=6)
+    free = sorted({f"n-00-{number:02d}" for number in range(4)} - set(bound(cluster).values()))
+    steal(cluster, "thief", free[0], cpu=4)
+    proxy.rule = nothing
+    cluster.create(live_pod("lone", cpu=4))
+    passes(code=6)
+    assert "lone" not in bound(cluster)
+    assert with_short_patience(passes, code=0)["gangs"]["rolledBack"] == 1
+    assert bound(cluster)["lone"] == free[1]
+    assert terminating(cluster) == {"half-0", "half-1"}

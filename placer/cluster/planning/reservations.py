@@ -32,7 +32,7 @@ from placer.cluster.reading.gang_record import Reservation, ReservedPod
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import GroupKey, Instance, Key, PodState
 
-__all__ = ["ReservedRoom", "with_reservations"]
+__all__ = ["ReservedRoom", "placeholder", "with_reservations"]
 
 _ALIVE = (PodState.PENDING, PodState.BOUND)
 _WHY = "pods that were moved with it are not made again yet"
@@ -74,7 +74,7 @@ def with_reservations(
     alive = [each for each in reservations if now <= each.until]
     if not alive:
         return snapshot, ReservedRoom()
-    items = (_pending(key, pod) for key, pod in _stand_ins(alive).items())
+    items = (_pending(key, pod.text) for key, pod in _stand_ins(alive).items())
     instance = instance_in(replace(snapshot, items=(*snapshot.items, *items)))
     alive = [each for each in alive if not _is_void(snapshot, instance, each)]
     moved = {key: pod.owner for key, pod in _stand_ins(alive).items()}
@@ -110,7 +110,7 @@ class _MovedUnit:
 
     def placeholders(self) -> Iterator[bytes]:
         """What holds the room."""
-        return (_nominated(_stand_in(key, pod), pod) for key, pod in self.pods.items())
+        return (placeholder(_stand_in(key, pod), pod.text, pod.node) for key, pod in self.pods.items())
 
 
 def _stand_ins(reservations: Iterable[Reservation]) -> dict[Key, ReservedPod]:
@@ -161,18 +161,28 @@ def _runs(instance: Instance, key: Key | None) -> bool:
     return key is not None and key in instance.pods and instance.pods[key].state is PodState.BOUND
 
 
-def _pending(key: Key, pod: ReservedPod) -> bytes:
-    """A moved pod as if it waited for a node."""
-    document: dict[str, Any] = msgspec.json.decode(pod.text)
-    document["metadata"] = {**document["metadata"], "name": key.name, "uid": ""}
-    document["spec"].pop("nodeName", None)
-    document["status"] = {}
+def placeholder(name: Key, text: str | bytes, node: str) -> bytes:
+    """A pod that holds room on a node for another one.
+
+    Parameters
+    ----------
+    name
+        What it is called in the snapshot.
+    text
+        Of the pod for which it holds the room.
+    node
+        Where.
+    """
+    document = msgspec.json.decode(_pending(name, text))
+    document["spec"]["schedulerName"] = ROOM
+    document["status"] = {"nominatedNodeName": node}
     return msgspec.json.encode(document)
 
 
-def _nominated(key: Key, pod: ReservedPod) -> bytes:
-    """A placeholder that holds its room."""
-    document = msgspec.json.decode(_pending(key, pod))
-    document["spec"]["schedulerName"] = ROOM
-    document["status"] = {"nominatedNodeName": pod.node}
+def _pending(name: Key, text: str | bytes) -> bytes:
+    """A pod under another name, as if it waited for a node."""
+    document: dict[str, Any] = msgspec.json.decode(text)
+    document["metadata"] = {**document["metadata"], "name": name.name, "uid": ""}
+    document["spec"].pop("nodeName", None)
+    document["status"] = {}
     return msgspec.json.encode(document)

@@ -7,7 +7,8 @@ get a taint in the snapshot for some time, and so no new pods.
 until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
 it as the gang had when it was begun, and none that requests something else than one of these did: what its owner adds
 meanwhile, or makes larger, waits until it is complete, or nothing would be as urgent as what is added to a gang of
-which one pod cannot be bound.
+which one pod cannot be bound. Where not all that it lacks has room, what has is held
+(:mod:`placer.cluster.planning.room_to_complete`).
 
 **Pods that placer has released** (:mod:`placer.cluster.reading.released`) and that their own scheduler has not bound
 yet. In the snapshot they are bound to the nodes for which they were released. Their gangs stay recorded until all of
@@ -30,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -134,6 +136,8 @@ class Prepared:
         What is so of the room that is held.
     released
         Pods that count as bound, since placer has released them for their nodes.
+    first
+        Pods that come before every priority: what half-bound gangs lack, and what has room that was made for it.
     """
 
     snapshot: Snapshot
@@ -142,6 +146,7 @@ class Prepared:
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
     room: RoomState = RoomState.NONE
     released: frozenset[Key] = frozenset()
+    first: frozenset[Key] = frozenset()
 
 
 def prepared(
@@ -185,7 +190,8 @@ def prepared(
     if not changes:
         return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
     raised = changed(found, changes)
-    return Prepared(raised, instance_in(raised), half, waiting, room, frozenset(_unbound(released)))
+    come_first = frozenset(chain.from_iterable(first.values()))
+    return Prepared(raised, instance_in(raised), half, waiting, room, frozenset(_unbound(released)), come_first)
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:

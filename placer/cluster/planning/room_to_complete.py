@@ -1,0 +1,96 @@
+"""Room that is held for gangs that are half-bound and cannot be completed yet.
+
+A half-bound gang comes first, which gives it room where all that it lacks fits at once, and else nothing: others would
+take one node that it needs while it waits for the next, again and again. So in each pass, before anything is decided,
+it is looked for what of the missing pods has room now, under every rule and with what is bound of the gang in its
+place; that room is held, in the snapshot, by placeholder pods that are nominated to the nodes. Once all that is missing
+has room, it is bound.
+
+* What comes first and has room for all of it is placed beside that, and loses none of its room.
+* No more is held than the gang lacks of what it had when it was begun
+  (:mod:`placer.cluster.reading.earlier_passes`): its owner gains nothing by adding pods, or by making them larger.
+* It is held no longer than the gang may stay half-bound: after that it is rolled back, and what it has is free, too.
+
+Nothing is recorded and nothing written to the cluster for it: who is half-bound, and since when, is recorded already.
+Another scheduler knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+
+from placer.cluster.planning.reservations import placeholder
+from placer.cluster.reading.earlier_passes import Prepared, instance_in
+from placer.cluster.reading.snapshot import Snapshot
+from placer.disruption import without
+from placer.instance import Group, GroupKey, Instance, Key
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["with_room_to_complete"]
+
+#: Decides where the pending pods of an instance go.
+Decide = Callable[[Instance], Placement]
+
+
+def with_room_to_complete(
+    snapshot: Snapshot, made: Prepared, decide: Decide, patience: float, now: datetime
+) -> tuple[Snapshot, Prepared]:
+    """Hold room for what half-bound gangs lack, where not all of it has room yet.
+
+    Parameters
+    ----------
+    snapshot
+        Of the cluster.
+    made
+        The same with what earlier passes left behind.
+    decide
+        As the pass does; is asked only where other pods wait beside those that come first.
+    patience
+        Seconds for which a gang may stay half-bound.
+    now
+        By the server's clock.
+
+    Returns
+    -------
+    tuple of Snapshot and Prepared
+        Both with placeholders for the room that is held; the same ones where none is.
+    """
+    half = made.half_bound.items()
+    patient = {key for key, each in half if each.missing and (now - each.since).total_seconds() < patience}
+    others = {pod.key for pod in made.instance.pending} - made.first
+    if not patient or not others:
+        return snapshot, made
+    held = _room(without(made.instance, others), patient, decide)
+    if not held:
+        return snapshot, made
+    texts, uids = made.snapshot.pod_texts(held), made.snapshot.identities
+    names = {key: Key(key.namespace, f"missing:{uids[key].uid}") for key in held}
+    items = tuple(placeholder(names[key], texts[key], node) for key, node in sorted(held.items()))
+    found = replace(made.snapshot, items=(*made.snapshot.items, *items))
+    return replace(snapshot, items=(*snapshot.items, *items)), replace(
+        made, snapshot=found, instance=instance_in(found)
+    )
+
+
+def _room(instance: Instance, gangs: Collection[GroupKey], decide: Decide) -> dict[Key, str]:
+    """What of gangs that cannot be completed has room beside all that comes first, each pod with its node."""
+    outcome = Outcome(instance, decide(instance))
+    short = {key for key in gangs if key in instance.groups and not outcome.ready(instance.groups[key])}
+    if not short:
+        return {}
+    left = outcome.carried_out()
+    alone = without(left, {pod.key for pod in left.pending if pod.group not in short})
+    elastic = replace(alone, groups={**alone.groups, **{key: _elastic(alone.groups[key]) for key in short}})
+    placement = decide(elastic)
+    could = Outcome(alone, placement)  # where all has room after all, whoever decides finds it
+    whole = {key for key in short if could.ready(alone.groups[key])}
+    return {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group not in whole}
+
+
+def _elastic(group: Group) -> Group:
+    """The gang as if it needed no more pods than it has."""
+    policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
+    return replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
