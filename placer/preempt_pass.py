@@ -124,6 +124,7 @@ def make_plan(
         Called with what is in the cluster and with the plan before anything of it is done: whether it is to be.
     """
     options = done.options
+    done.holds = False
     client.until = start + options.time_limit if options.time_limit is not None else None
     snapshot, read, _ = read_cluster(client, done, watch)
     if _is_being_made(done):

@@ -201,6 +201,7 @@ class Pass:
     overfull: list[Overfull] = field(default_factory=list)
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
     refused: str | None = None
+    holds: bool = True  #: whether what half-bound gangs lack has its room held; a plan for one finds it free
     disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
     room: RoomState = RoomState.NONE  #: that an earlier pass has made
     reserved: ReservedRoom = field(default_factory=ReservedRoom)  #: kept for what earlier passes moved
@@ -452,7 +453,8 @@ def read_cluster(
         waiting = waiting_workloads(done.workloads, now)
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
         made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
-        kept, made = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
+        if done.holds:
+            kept, made = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}

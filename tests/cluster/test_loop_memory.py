@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import platform
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from placer.cluster import Client
 from placer.scheduling_loop import give_back, run_loop
-from placer.scheduling_pass import Pass, PassOptions
+from placer.scheduling_pass import PassOptions
 from tests.cluster.loops import Loop
 
 _MANY, _SIZE = 100_000, 1_000
@@ -30,7 +28,7 @@ class _Listing:
         self.kept: list[bytes] = []
         self.during = 0
 
-    def __call__(self, client: Client, done: Pass, stop: threading.Event, *_: object, **__: object) -> None:
+    def __call__(self, *_: object, **__: object) -> None:
         texts = [bytes([number % 256]) * _SIZE for number in range(_MANY)]
         self.kept = texts[::100]
         self.during = resident()

@@ -8,11 +8,11 @@ import pytest
 
 from tests.cluster.api import Api
 from tests.cluster.applied import REFUSED, Applied, evictions, full, told
-from tests.cluster.controllers import PODS, Controllers
+from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import Document, hyper_node, node
+from tests.support import Document, hyper_node, node, pod_group
 
 
 def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
@@ -75,6 +75,26 @@ def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt:
     assert "and nothing was evicted" in preempt.err
     assert len(bound(cluster)) == 4
     assert not any(each["metadata"].get("deletionTimestamp") for each in cluster.items(PODS))
+
+
+def test_for_a_half_bound_gang_no_more_goes_than_it_lacks_room_for(
+    cluster: Api, preempt: Applied, passes: Passes, proxy: Proxy
+) -> None:
+    """Room that passes hold for it is there for its own pods."""
+    cluster.create(priority_class("low", 10), priority_class("high", 1000), *(node(f"n{at}", cpu=4) for at in range(3)))
+    cluster.create(pod_group("half", minMember=3), owned("lone", "lone", "low", cpu=4))
+    cluster.create(*(owned(f"half-{number}", "half", "high", group="half", cpu=4) for number in range(3)))
+    proxy.rule = lambda _method, path, _times: (
+        Spoil(403) if path.endswith(("half-1/binding", "half-2/binding")) else None
+    )
+    passes(code=6)
+    free = sorted({"n0", "n1", "n2"} - set(bound(cluster).values()))
+    cluster.create(victim := owned("eval-0", "eval", "low", free[0], cpu=4))
+    proxy.rule = lambda *_: None
+    with Controllers(cluster, [victim]).running():
+        done = preempt("--for", "default/half")
+    assert done["applied"]["evicted"] == ["default/eval-0"]
+    assert bound(cluster).keys() >= {"half-0", "half-1", "half-2"}
 
 
 def budget(allowed: int, name: str = "evals") -> Document:
