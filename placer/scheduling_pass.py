@@ -62,7 +62,7 @@ from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Binding, Placement
-from placer.result import Result, Termination, Verdict
+from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
 from placer.verify import verify
@@ -202,6 +202,7 @@ class Pass:
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
     refused: str | None = None
     holds: bool = True  #: whether what half-bound gangs lack has its room held; a plan for one finds it free
+    reasons: Mapping[GroupKey, Reason] = field(default_factory=dict)  #: of gangs for which room is held
     disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
     room: RoomState = RoomState.NONE  #: that an earlier pass has made
     reserved: ReservedRoom = field(default_factory=ReservedRoom)  #: kept for what earlier passes moved
@@ -454,7 +455,8 @@ def read_cluster(
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
         made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
         if done.holds:
-            kept, made = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
+            room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
+            kept, made, done.reasons = room.snapshot, room.made, room.reasons
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
@@ -469,7 +471,7 @@ def read_cluster(
     return snapshot, instance, done.cache
 
 
-def _decided_first(done: Pass, instance: Instance) -> Placement:
+def _decided_first(done: Pass, instance: Instance) -> Result:
     """Where pods go that come before all others, in a small part of the pass's time.
 
     Raises
@@ -482,7 +484,7 @@ def _decided_first(done: Pass, instance: Instance) -> Placement:
     result = solve(instance, method=options.method, time_limit=seconds, workers=options.workers, seed=options.seed)
     if result.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt
-    return result.placement or Placement()
+    return result
 
 
 def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:
@@ -538,6 +540,8 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
                 began=began,
                 earlier=earlier,
             )
+        told = {key: done.reasons.get(key, reason) for key, reason in done.result.reasons.items()}
+        done.result = replace(done.result, reasons=told)
     save_pass(done)
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)

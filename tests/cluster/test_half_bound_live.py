@@ -261,6 +261,8 @@ def test_room_that_a_half_bound_gang_can_use_is_left_to_it(cluster: Api, passes:
         told = passes(code=6)
         assert told["unfinished"] == ["PodGroup default/half"]
         assert second not in bound(cluster).values()
+        (found,) = cluster.get(f"{PODS}/half-2")["status"]["conditions"]
+        assert found["message"].endswith(", 1 too few")  # the room that is held is its own
     assert len(bound(cluster)) == 3 + 4  # the other rack is full
     cluster.delete(f"{PODS}/{thief.pod.name}")
     passes()

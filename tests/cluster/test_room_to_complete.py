@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.planning.room_to_complete import with_room_to_complete
+from placer.cluster.planning.room_to_complete import RoomToComplete, with_room_to_complete
 from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.earlier_passes import Prepared, instance_in, prepared
 from placer.cluster.reading.gang_record import GangRecord, HeldRoom, digests, shape, shapes_of
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import GroupKey, Instance, Key, PodState
-from placer.placement import Placement
+from placer.result import Result
 from placer.solve import solve
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, hyper_node, node, pod, pod_group
@@ -57,10 +58,8 @@ def begun(name: str, size: int, seconds: float = 0) -> dict[GroupKey, GangRecord
     return {GroupKey("scheduling.volcano.sh", "default", name): record}
 
 
-def decide(instance: Instance) -> Placement:
-    placement = solve(instance, method="greedy").placement
-    assert placement is not None
-    return placement
+def decide(instance: Instance) -> Result:
+    return solve(instance, method="greedy")
 
 
 def held(
@@ -69,13 +68,16 @@ def held(
     """The cluster, the same as it is decided upon, and where room is held."""
     snapshot = snapshot_of([*NODES, *documents])
     made = prepared(snapshot, (), record, NOW, **options)
-    kept, made = with_room_to_complete(snapshot, made, decide, 300, NOW)
-    waits = [each for each in made.instance.pods.values() if each.state is PodState.NOMINATED]
-    return kept, made, sorted(str(each.node) for each in waits)
+    room = with_room_to_complete(snapshot, made, decide, 300, NOW)
+    waits = [each for each in room.made.instance.pods.values() if each.state is PodState.NOMINATED]
+    assert bool(waits) == bool(room.reasons)
+    return room.snapshot, room.made, sorted(str(each.node) for each in waits)
 
 
 def placed(made: Prepared) -> dict[str, str]:
-    return {each.pod.name: each.node for each in decide(made.instance).bindings}
+    placement = decide(made.instance).placement
+    assert placement is not None
+    return {each.pod.name: each.node for each in placement.bindings}
 
 
 #: Of a gang that must be in one rack two pods are missing, and there is room for one; others wait for that, too.
@@ -91,6 +93,13 @@ def test_what_of_a_half_bound_gang_has_room_in_its_rack_is_held_there() -> None:
     assert set(placed(made).values()) <= {"b0", "b1", "b2", "b3"}
     assert len(placed(made)) in (2, 3)
     SchedulerCache(kept, made.instance)  # that knows whose room it is
+
+
+def test_why_it_waits_is_told_without_the_room_that_is_held_for_it() -> None:
+    snapshot = snapshot_of([*NODES, *HALF, *OTHERS, *taken("a2")])
+    made = prepared(snapshot, (), begun("half", 4), NOW)
+    (reason,) = with_room_to_complete(snapshot, made, decide, 300, NOW).reasons.values()
+    assert reason.message.endswith("that of its running pods (rack-a, tier 1) has room for 1, 1 too few")
 
 
 def test_once_all_of_it_has_room_it_is_completed() -> None:
@@ -115,13 +124,13 @@ def test_without_others_that_wait_nothing_is_held_and_nothing_decided() -> None:
     snapshot = snapshot_of([*NODES, *HALF, *taken("a2")])
     made = prepared(snapshot, (), begun("half", 4), NOW)
 
-    def never(_: Instance) -> Placement:
+    def never(_: Instance) -> Result:
         raise AssertionError
 
-    assert with_room_to_complete(snapshot, made, never, 300, NOW) == (snapshot, made)
+    assert with_room_to_complete(snapshot, made, never, 300, NOW) == RoomToComplete(snapshot, made)
     new = snapshot_of([*NODES, *OTHERS])
     made = prepared(new, (), begun("half", 4), NOW)
-    assert with_room_to_complete(new, made, never, 300, NOW) == (new, made)
+    assert with_room_to_complete(new, made, never, 300, NOW) == RoomToComplete(new, made)
 
 
 def test_no_more_is_held_than_the_gang_had_when_it_was_begun() -> None:
@@ -193,12 +202,13 @@ def test_a_written_snapshot_says_the_same(tmp_path: Path) -> None:
 
 def test_where_all_has_room_after_all_whoever_decides_finds_it() -> None:
     """A method that finds nothing at first loses nothing by it."""
-    answers = [Placement(), None]
+    calls: list[Instance] = []
 
-    def late(instance: Instance) -> Placement:
-        return answers.pop(0) or decide(instance)
+    def late(instance: Instance) -> Result:
+        calls.append(instance)
+        return decide(instance) if len(calls) > 1 else replace(decide(instance), placement=None)
 
     snapshot = snapshot_of([*NODES, *HALF, *OTHERS])
     made = prepared(snapshot, (), begun("half", 4), NOW)
-    assert with_room_to_complete(snapshot, made, late, 300, NOW) == (snapshot, made)
-    assert answers == []
+    assert with_room_to_complete(snapshot, made, late, 300, NOW) == RoomToComplete(snapshot, made)
+    assert len(calls) == 2

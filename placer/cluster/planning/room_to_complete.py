@@ -17,8 +17,8 @@ Another scheduler knows nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from placer.cluster.planning.reservations import placeholder
@@ -28,16 +28,34 @@ from placer.disruption import without
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
+from placer.result import Reason, Result
 
-__all__ = ["with_room_to_complete"]
+__all__ = ["RoomToComplete", "with_room_to_complete"]
 
 #: Decides where the pending pods of an instance go.
-Decide = Callable[[Instance], Placement]
+Decide = Callable[[Instance], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class RoomToComplete:
+    """Room that is held for half-bound gangs.
+
+    Parameters
+    ----------
+    snapshot, made
+        The cluster, and the same with what earlier passes left behind, both with placeholders for the room.
+    reasons
+        Why the gangs wait for which it is held: their own room is none that they lack.
+    """
+
+    snapshot: Snapshot
+    made: Prepared
+    reasons: Mapping[GroupKey, Reason] = field(default_factory=dict)
 
 
 def with_room_to_complete(
     snapshot: Snapshot, made: Prepared, decide: Decide, patience: float, now: datetime
-) -> tuple[Snapshot, Prepared]:
+) -> RoomToComplete:
     """Hold room for what half-bound gangs lack, where not all of it has room yet.
 
     Parameters
@@ -52,42 +70,41 @@ def with_room_to_complete(
         Seconds for which a gang may stay half-bound.
     now
         By the server's clock.
-
-    Returns
-    -------
-    tuple of Snapshot and Prepared
-        Both with placeholders for the room that is held; the same ones where none is.
     """
     half = made.half_bound.items()
     patient = {key for key, each in half if each.missing and (now - each.since).total_seconds() < patience}
     others = {pod.key for pod in made.instance.pending} - made.first
     if not patient or not others:
-        return snapshot, made
-    held = _room(without(made.instance, others), patient, decide)
+        return RoomToComplete(snapshot, made)
+    held, reasons = _room(without(made.instance, others), patient, decide)
     if not held:
-        return snapshot, made
+        return RoomToComplete(snapshot, made)
     texts, uids = made.snapshot.pod_texts(held), made.snapshot.identities
     names = {key: Key(key.namespace, f"missing:{uids[key].uid}") for key in held}
     items = tuple(placeholder(names[key], texts[key], node) for key, node in sorted(held.items()))
-    found = replace(made.snapshot, items=(*made.snapshot.items, *items))
-    return replace(snapshot, items=(*snapshot.items, *items)), replace(
-        made, snapshot=found, instance=instance_in(found)
-    )
+    kept, found = (replace(each, items=(*each.items, *items)) for each in (snapshot, made.snapshot))
+    return RoomToComplete(kept, replace(made, snapshot=found, instance=instance_in(found)), reasons)
 
 
-def _room(instance: Instance, gangs: Collection[GroupKey], decide: Decide) -> dict[Key, str]:
-    """What of gangs that cannot be completed has room beside all that comes first, each pod with its node."""
-    outcome = Outcome(instance, decide(instance))
+def _room(
+    instance: Instance, gangs: Collection[GroupKey], decide: Decide
+) -> tuple[dict[Key, str], dict[GroupKey, Reason]]:
+    """What of gangs that cannot be completed has room beside all that comes first, each pod with its node; and why
+    these gangs cannot be.
+    """
+    first = decide(instance)
+    outcome = Outcome(instance, first.placement or Placement())
     short = {key for key in gangs if key in instance.groups and not outcome.ready(instance.groups[key])}
     if not short:
-        return {}
+        return {}, {}
     left = outcome.carried_out()
     alone = without(left, {pod.key for pod in left.pending if pod.group not in short})
     elastic = replace(alone, groups={**alone.groups, **{key: _elastic(alone.groups[key]) for key in short}})
-    placement = decide(elastic)
+    placement = decide(elastic).placement or Placement()
     could = Outcome(alone, placement)  # where all has room after all, whoever decides finds it
-    whole = {key for key in short if could.ready(alone.groups[key])}
-    return {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group not in whole}
+    short = {key for key in short if not could.ready(alone.groups[key])}
+    held = {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group in short}
+    return held, {key: reason for key, reason in first.reasons.items() if key in short}
 
 
 def _elastic(group: Group) -> Group:
