@@ -17,7 +17,7 @@ Another scheduler knows nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from placer.cluster.planning.reservations import placeholder
 from placer.cluster.reading.earlier_passes import Prepared, instance_in
 from placer.cluster.reading.snapshot import Snapshot
 from placer.disruption import without
-from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Reason, Result
@@ -71,19 +71,29 @@ def with_room_to_complete(
     now
         By the server's clock.
     """
-    half = made.half_bound.items()
-    patient = {key for key, each in half if each.missing and (now - each.since).total_seconds() < patience}
+    patient = _patient(made, patience, now)
     others = {pod.key for pod in made.instance.pending} - made.first
     if not patient or not others:
         return RoomToComplete(snapshot, made)
     held, reasons = _room(without(made.instance, others), patient, decide)
     if not held:
         return RoomToComplete(snapshot, made)
-    texts, uids = made.snapshot.pod_texts(held), made.snapshot.identities
-    names = {key: Key(key.namespace, f"missing:{uids[key].uid}") for key in held}
-    items = tuple(placeholder(names[key], texts[key], node) for key, node in sorted(held.items()))
+    items = tuple(_placeholders(made.snapshot, held))
     kept, found = (replace(each, items=(*each.items, *items)) for each in (snapshot, made.snapshot))
     return RoomToComplete(kept, replace(made, snapshot=found, instance=instance_in(found)), reasons)
+
+
+def _patient(made: Prepared, patience: float, now: datetime) -> set[GroupKey]:
+    """Gangs that lack pods and may stay half-bound."""
+    half = made.half_bound.items()
+    return {key for key, each in half if each.missing and (now - each.since).total_seconds() < patience}
+
+
+def _placeholders(snapshot: Snapshot, held: Mapping[Key, str]) -> Iterator[bytes]:
+    """What holds the room."""
+    texts, identities = snapshot.pod_texts(held), snapshot.identities
+    for key, node in sorted(held.items()):
+        yield placeholder(Key(key.namespace, f"missing:{identities[key].uid}"), texts[key], node)
 
 
 def _room(
@@ -94,20 +104,28 @@ def _room(
     """
     first = decide(instance)
     outcome = Outcome(instance, first.placement or Placement())
-    short = {key for key in gangs if key in instance.groups and not outcome.ready(instance.groups[key])}
+    short = _short(outcome, gangs)
     if not short:
         return {}, {}
     left = outcome.carried_out()
     alone = without(left, {pod.key for pod in left.pending if pod.group not in short})
-    elastic = replace(alone, groups={**alone.groups, **{key: _elastic(alone.groups[key]) for key in short}})
-    placement = decide(elastic).placement or Placement()
-    could = Outcome(alone, placement)  # where all has room after all, whoever decides finds it
-    short = {key for key in short if not could.ready(alone.groups[key])}
+    placement = decide(_elastic(alone, short)).placement or Placement()
+    short = _short(Outcome(alone, placement), short)  # where all has room after all, whoever decides finds it
     held = {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group in short}
     return held, {key: reason for key, reason in first.reasons.items() if key in short}
 
 
-def _elastic(group: Group) -> Group:
-    """The gang as if it needed no more pods than it has."""
-    policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
-    return replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
+def _short(outcome: Outcome, gangs: Collection[GroupKey]) -> set[GroupKey]:
+    """Those of gangs that are not ready."""
+    groups = outcome.instance.groups
+    return {key for key in gangs if key in groups and not outcome.ready(groups[key])}
+
+
+def _elastic(instance: Instance, gangs: Collection[GroupKey]) -> Instance:
+    """The instance as if gangs needed no more pods than they have."""
+    changed = {}
+    for key in gangs:
+        group = instance.groups[key]
+        policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
+        changed[key] = replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
+    return replace(instance, groups={**instance.groups, **changed})
