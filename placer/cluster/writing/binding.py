@@ -125,10 +125,6 @@ def bind_pod(
     """
     pause, doubt, failure, version = _FIRST_PAUSE, False, _Failure("it was not tried in time"), bind.resource_version
 
-    def stopped() -> str | None:
-        """Why it may not be made now, though a part of it has been."""
-        return refusal() if time.monotonic() < deadline() else "its time was over before all of it was sent"
-
     while not failure.final and time.monotonic() < deadline():
         made = _look(server, bind) if failure.look else version
         if isinstance(made, BindingResult):
@@ -136,8 +132,7 @@ def bind_pod(
         wait = None
         if isinstance(made, str):
             version = made
-            why = refusal()
-            tried = _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run, stopped)
+            tried = _try(server, bind, version, refusal, deadline, dry_run)
             if isinstance(tried, BindingResult):
                 return tried
             failure, doubt, wait = tried, doubt or tried.doubt, tried.wait
@@ -163,13 +158,36 @@ def _seconds(pause: float, wait: float | None) -> float:
     return pause * random.uniform(0.8, 1.2) if wait is None else wait * random.uniform(1.0, 1.1)
 
 
-def _post(
-    server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
+def _try(
+    server: Writer,
+    bind: PlannedBinding,
+    version: str,
+    refusal: Callable[[], str | None],
+    deadline: Callable[[], float],
+    dry_run: bool,
 ) -> BindingResult | _Failure:
-    """Try once: what became of it, or what the matter is.
+    """Try once, if that may be done.
 
     A gate cannot be put back, and the answer to a nomination may take seconds: it is asked again before the gate goes.
     """
+    why = refusal()
+    if why is not None:
+        return _Failure(why, final=True)
+
+    def stopped() -> str | None:
+        return refusal() if time.monotonic() < deadline() else "its time was over before all of it was sent"
+
+    return _post(server, bind, version, dry_run, stopped)
+
+
+class _Stopped(Exception):
+    """What has begun may not go on; the message says why."""
+
+
+def _post(
+    server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
+) -> BindingResult | _Failure:
+    """Send what binds or releases a pod: what became of it, or what the matter is."""
     path, nominated = pod_path(*bind.pod), False
 
     def send(method: str, where: str, body: object, kind: str = JSON) -> Response:
@@ -180,17 +198,27 @@ def _post(
         if bind.by_release:
             answer = send("PATCH", f"{path}/status", nomination(bind, version), STRATEGIC_MERGE)
             nominated = answer.status == 200
-            why = stopped() if nominated else None
-            if why is not None:
-                return _Failure(why, look=True, doubt=True, final=True)
             if nominated:
+                _go_on(stopped())
                 answer = send("PATCH", path, release(bind, answer.text, _notes(bind)), MERGE)
         else:
             answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
         return _Failure(str(error), look=True, doubt=error.sent or nominated)
+    except _Stopped as error:
+        return _Failure(str(error), look=True, doubt=True, final=True)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return _Failure(f"the answer is no pod: {error}", look=True, doubt=True)
+    return _answered(bind, answer, nominated)
+
+
+def _go_on(why: str | None) -> None:
+    if why is not None:
+        raise _Stopped(why)
+
+
+def _answered(bind: PlannedBinding, answer: Response, nominated: bool) -> BindingResult | _Failure:
+    """What an answer says of a binding, or of a release whose pod may have been nominated."""
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"

@@ -377,6 +377,7 @@ def test_neighbourhoods_of_a_priority_begin_without_the_lower_ones(monkeypatch: 
         run(self, limits, heard)
 
     monkeypatch.setattr(LargeNeighbourhoodSearch, "run", watched)
+    monkeypatch.setattr(SEARCH.DecomposedSearch, "packed", lambda *_: False)
     found = told(dense, SearchOptions(work=0.7, hint=hint))[-1]
     assert hint
     assert begun[0] == {}

@@ -142,23 +142,25 @@ class _RelaxAndFix:
 
     def run(self) -> PackingState | None:
         """Choose gangs and fix their items; None where that is too large, or was given up."""
+        best: PackingState | None = None
         gangs = self._gangs(self.problem.gangs)
-        if gangs is None:
-            return None
-        best, in_vain = self._attempt(gangs), 0
-        while best.unfixed and in_vain < ATTEMPTS and not self._over:
+        while gangs is not None:
+            best = self._packed(gangs)
             nowhere = self._nowhere(best)
-            if nowhere:
-                gangs = self._gangs([gang for gang in self.problem.gangs if nowhere.isdisjoint(_kinds(gang))])
-                if gangs is None:
-                    return best
-                best = self._attempt(gangs)
-                continue
+            if self._over or not nowhere:
+                break
+            gangs = self._gangs([gang for gang in self.problem.gangs if nowhere.isdisjoint(_kinds(gang))])
+        if best is not None and not best.unfixed:
+            self._done.set()
+        return best
+
+    def _packed(self, gangs: Sequence[PackedGang]) -> PackingState:
+        """The best of some attempts, which end where one has fixed all or an item has no room anywhere."""
+        best, in_vain = self._attempt(gangs), 0
+        while best.unfixed and in_vain < ATTEMPTS and not self._over and not self._nowhere(best):
             state = self._attempt(gangs)
             in_vain = 0 if state.unfixed < best.unfixed else in_vain + 1
             best = state if state.unfixed < best.unfixed else best
-        if not best.unfixed:
-            self._done.set()
         return best
 
     def _gangs(self, among: Sequence[PackedGang]) -> list[PackedGang] | None:
