@@ -283,10 +283,8 @@ class DecomposedSearch(ExactSearch):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
-        seconds, work = (
-            PACKING_SHARE * self.limits.seconds,
-            min(PACKING_SHARE * self.limits.work, PACKING_WORK * budget),
-        )
+        seconds = PACKING_SHARE * self.limits.seconds
+        work = min(PACKING_SHARE * self.limits.work, PACKING_WORK * budget)
         self.packings += 1
         found, spent = relaxed_and_fixed(
             self.dense,

@@ -65,11 +65,11 @@ class _Terms:
         self._variables: dict[int, list[IntVar]] = defaultdict(list)
         self._coefficients: dict[int, list[int]] = defaultdict(list)
 
-    def add(self, content: Iterable[tuple[int, int]], variable: IntVar, factor: int = 1) -> None:
+    def add(self, content: Iterable[tuple[int, int]], variable: IntVar) -> None:
         """Add a variable, so often for each shape as a content says."""
         for shape, count in content:
             self._variables[shape].append(variable)
-            self._coefficients[shape].append(factor * count)
+            self._coefficients[shape].append(count)
 
     def of(self, shape: int) -> LinearExpr:
         """The sum for a shape."""

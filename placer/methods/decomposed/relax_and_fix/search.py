@@ -119,9 +119,9 @@ def relaxed_and_fixed(
     searches = [_RelaxAndFix(problem, seconds, work, random.Random(seed + number), done) for number in range(workers)]
     with ThreadPoolExecutor(workers) as threads:
         found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
-    spent = sum(each.spent for each in searches)
     best = min(found, key=lambda state: state.unfixed, default=None)
-    return None if best is None else searches[0].placed(best), spent
+    placed = None if best is None else searches[0].placed(best)
+    return placed, sum(each.spent for each in searches)
 
 
 class _RelaxAndFix:
@@ -177,7 +177,8 @@ class _RelaxAndFix:
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
         """Kinds of items that are left and that no leaf holds even if it is empty: a pool cannot tell."""
         for kind in sorted(+state.left):
-            if kind not in self._somewhere and not self._fits_somewhere(kind, state):
+            known = kind in self._somewhere or kind in self._impossible
+            if not known and not self._fits_somewhere(kind, state):
                 self._impossible.add(kind)
         return self._impossible & set(+state.left)
 
