@@ -14,12 +14,12 @@ from placer.methods.decomposed.area_assignment import AreaAssignment
 from placer.methods.decomposed.column_generation import refilled
 from placer.methods.decomposed.destroy import bins_of
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
-from placer.methods.decomposed.home_search import HomeSearch
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
+from placer.methods.decomposed.pooled_search import PooledSearch, room_of_leaves
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
-from placer.methods.events import Emit, SearchOptions
-from placer.methods.exact.search import ExactSearch, safe_bound
+from placer.methods.events import Emit, SearchOptions, TooLarge
+from placer.methods.exact.search import FIRST_BUDGET, ExactSearch, safe_bound
 from placer.methods.greedy.multi_start import complete
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -56,6 +56,9 @@ PACKING_WORK = 12.0
 
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
+
+#: With no more columns than this the model of pooled pods is solved before a few leaves at a time are looked at.
+FEW_COLUMNS = 20_000
 
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -105,7 +108,7 @@ class DecomposedSearch(ExactSearch):
         self.steps: dict[int, LargeNeighbourhoodSearch] = {}
         self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
-        self.homes = HomeSearch(dense, options.workers, self.chance)
+        self.pooled_searches: dict[int, PooledSearch | None] = {}
         self.homes_bounded = 0.0
         self.bins = len(dense.nodes) * bins_of(dense)
         self.chains = self.packings = 0
@@ -116,16 +119,18 @@ class DecomposedSearch(ExactSearch):
 
     def decide(self, criterion: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
+        if self.met(criterion):
+            return True
         methods = [
             self.bounded,
             self.chained,
             self.refill,
-            *self._of_the_tree(),
+            *self._of_the_tree(criterion, budget),
             self.assigned,
             self.packed,
             self.gangs_relaxed,
             self.neighbourhoods,
-            self.solve,
+            self.solve_unpooled,
         ]
         if self.bins <= FEW_NODES:
             methods = [
@@ -133,19 +138,40 @@ class DecomposedSearch(ExactSearch):
                 self.chained,
                 self.refill,
                 self.assigned,
-                self.homes_decided,
+                self.decide_homes,
                 self.solve,
                 self.laid_out,
                 self.neighbourhoods,
             ]
         if self.bins <= FIRST // 2 and not self.too_large:
             methods = [self.solve]
-        return self.met(criterion) or any(method(criterion, budget) for method in methods if not self.limits.over)
+        return any(method(criterion, budget) for method in methods if not self.limits.over)
 
-    def _of_the_tree(self) -> list[Callable[[int, float], bool]]:
-        """Layouts of the master and homes; where blocks are equal layouts are first, and seldom need anything else."""
-        methods: list[Callable[[int, float], bool]] = [self.laid_out, self.homes_decided]
-        return methods if self.tree.sees_equal_blocks else methods[::-1]
+    def _of_the_tree(self, criterion: int, budget: float) -> list[Callable[[int, float], bool]]:
+        """Layouts of the master, homes and pooled pods.
+
+        Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
+        while it is small, and layouts are left for later rounds.
+        """
+        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.solve_pooled]
+        if self.tree.sees_equal_blocks:
+            return [self.laid_out, *methods]
+        return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
+
+    def _few_pooled(self, criterion: int) -> bool:
+        """Whether the model of pooled pods tells all of a criterion, and is small."""
+        steps = self._pooled_search(criterion)
+        return steps is not None and steps.columns <= FEW_COLUMNS
+
+    def solve_pooled(self, criterion: int, budget: float) -> bool:
+        """Solve the model of pooled pods while it is small; say whether the value is proved then."""
+        if not self._few_pooled(criterion):
+            return False
+        return self.solve(criterion, budget * (FOREMOST if criterion == self.proved else 1.0))
+
+    def solve_unpooled(self, criterion: int, budget: float) -> bool:
+        """Solve the whole model where the small one of pooled pods was not; say whether the value is proved then."""
+        return not self._few_pooled(criterion) and self.solve(criterion, budget)
 
     def building(self, budget: float) -> float:
         """Seconds that building the whole model may take: as long as it is then looked at."""
@@ -220,40 +246,54 @@ class DecomposedSearch(ExactSearch):
         self.offer(found, name)
         return self.met(criterion)
 
-    def homes_decided(self, criterion: int, budget: float) -> bool:
+    def _pooled_search(self, criterion: int) -> PooledSearch | None:
+        """Steps on the model of pooled pods for a criterion; None where that does not tell all, or is too large."""
+        if not self.pools or not self._everything_kept(criterion):
+            return None
+        reached = self.values[:criterion]
+        known = self.pooled_searches.get(criterion)
+        if criterion not in self.pooled_searches or (known is not None and known.reached != reached):
+            try:
+                known = PooledSearch(self.dense, criterion, reached, self.options.workers, self.chance)
+            except TooLarge:
+                known = None
+            self.pooled_searches[criterion] = known
+        return known
+
+    def decide_homes(self, criterion: int, budget: float) -> bool:
         """Decide homes anew, a few leaves at a time, until that gains nothing; say whether the value is proved then."""
-        name = self.dense.criteria[criterion][0]
-        if name != "locality" or not self.homes.useful or not self._everything_kept(criterion):
+        steps = self._pooled_search(criterion)
+        if steps is None:
             return False
-        first, alone = self.homes.spent, self.options.workers == 1
+        name = self.dense.criteria[criterion][0]
+        first, alone = steps.spent, self.options.workers == 1
         begun, last = first, time.monotonic()
-        most = budget * (FOREMOST if criterion == self.proved else 1.0)
+        most = budget * (FOREMOST if criterion == self.proved and not self._few_pooled(criterion) else 1.0)
 
         def left() -> tuple[float, float] | None:
-            spent = self.homes.spent
-            seconds, work = self.limits.seconds, min(self.limits.work + first, begun + most) - spent
+            seconds, work = self.limits.seconds, min(self.limits.work + first, begun + most) - steps.spent
             over = not alone and time.monotonic() > last + WORK_SECONDS * most
             return (seconds, work) if seconds > 0 and work > 0 and not over else None
 
         def told(solution: Solution) -> bool:
             nonlocal begun, last
-            begun, last = self.homes.spent, time.monotonic()
+            begun, last = steps.spent, time.monotonic()
             self.offer(solution, name)
             return self.met(criterion)
 
-        self.homes.improved(self.solution, left, told)
-        self.limits.spent += self.homes.spent - first
-        return self.met(criterion) or self._homes_bounded(criterion, budget)
+        steps.improved(self.solution, left, told)
+        self.limits.spent += steps.spent - first
+        return self.met(criterion) or (name == "locality" and self._bound_homes(criterion, budget))
 
-    def _homes_bounded(self, criterion: int, budget: float) -> bool:
+    def _bound_homes(self, criterion: int, budget: float) -> bool:
         """Bound what leaves can hold, longer each time; say whether the value is proved then."""
         if self.limits.over or budget <= self.homes_bounded:
             return False
-        before, self.homes_bounded = self.homes.spent, budget
+        self.homes_bounded = budget
         solver = self._solver(FOREMOST * budget)
         solver.parameters.subsolvers.clear()  # the one that uses the relaxation fully takes longer here
-        found = self.homes.bound(solver)
-        self.limits.spent += self.homes.spent - before
+        found, spent = room_of_leaves(self.dense, solver)
+        self.limits.spent += spent
         if found is not None:
             self._tell(NamedBound(criterion, safe_bound(found, maximised=False), "master", self.values[:criterion]))
         return self.met(criterion)
@@ -331,9 +371,15 @@ class DecomposedSearch(ExactSearch):
             self.offer(whole, phase)
 
     def neighbourhoods(self, criterion: int, budget: float) -> bool:
-        """Search a few leaves at a time; say whether the value is proved then."""
+        """Search a few leaves at a time; say whether the value is proved then.
+
+        Where pooled pods tell all there were steps on those before, so it waits for the second round.
+        """
+        few = self._few_pooled(criterion)
+        if few and budget <= FIRST_BUDGET:
+            return False
         name, former = self.dense.criteria[criterion][0], self.solution
-        budget *= FOREMOST if criterion == self.proved else 1.0
+        budget *= FOREMOST if criterion == self.proved and not few else 1.0
         self._run(self._steps(criterion), criterion, budget, lambda solution: self.offer(solution, name))
         if self._lower(criterion):
             self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)

@@ -13,7 +13,8 @@ many of the nodes are filled in each way. Everywhere else a set is a single node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +28,7 @@ from placer.dense import Dense
 from placer.dense.model import BoolArray, IntArray
 from placer.symmetry import equally_eligible, grouped, partition, partition_rows
 
-__all__ = ["NodeSet", "Request", "make_node_sets", "raw_fits"]
+__all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
 
 #: How many pods that ask for nothing a node holds: more than there are.
 UNLIMITED = 2**31
@@ -290,4 +291,34 @@ def _requests_on(dense: Dense, nodes: BoolArray) -> set[tuple[int, ...]]:
             if one.host_ports:
                 return set()
             found.add(request)
+    return found
+
+
+#: How many pods of a class are on a node, by both.
+Counts: TypeAlias = Mapping[tuple[int, int], int]
+
+
+def newly_filled(dense: Dense, place_of: Mapping[int, int], solution: Counts) -> dict[int, set[int]]:
+    """Place to its nodes that are empty no more, if they were; pods of DaemonSets leave a node empty (O4)."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for index, node in solution:
+        if not dense.classes[index].daemon:
+            found[place_of[node]].add(node)
+    return found
+
+
+def first_fillings(
+    dense: Dense, places: Sequence[NodeSet], place_of: Mapping[int, int], solution: Counts
+) -> Counter[tuple[int, int]]:
+    """Place and number of a filling to how many nodes are filled that way, each in the first that has the room."""
+    pods: dict[int, Counter[Request]] = defaultdict(Counter)
+    for (index, node), count in solution.items():
+        if places[place_of[node]].fillings:
+            pods[node][tuple(dense.classes[index].request.tolist())] += count
+    found = Counter[tuple[int, int]]()
+    for node, there in pods.items():
+        where = places[place_of[node]]
+        held = [there[request] for request in where.requests]
+        number = next(number for number, filling in enumerate(where.fillings) if all(map(le, held, filling)))
+        found[place_of[node], number] += 1
     return found

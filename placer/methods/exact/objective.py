@@ -11,6 +11,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie
+from placer.methods.exact.packing import PackingValues, PodCount
 from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, reaches, solver_form, value_at
 
 __all__ = ["ExactObjective", "NetworkCost"]
@@ -46,6 +47,19 @@ class ExactObjective:
             "packedHyperNodes": self.packed_hyper_nodes,
             "packedNodes": self.packed_nodes,
         }
+
+    @cached_property
+    def packing(self) -> PackingValues:
+        """What O4 counts; pods of DaemonSets leave a node empty."""
+        variables, there = self.variables, defaultdict[int, list[PodCount]](list)
+        for item, counts in enumerate(variables.counts):
+            if not variables.first(item).daemon:
+                for place, variable in counts.items():
+                    most = int(variables.sizes[item][place])
+                    there[place].append(PodCount(variables.requests[item], most, variable))
+        values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
+        variables.opened, variables.filled = values.opened, values.filled
+        return values
 
     def criterion(self, index: int) -> Linear:
         """Return the expression of ``Dense.criteria[index]``."""
@@ -188,71 +202,12 @@ class ExactObjective:
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
     def packed_hyper_nodes(self, _: int | None = None) -> Linear:
-        """O4: sum over empty domains of o[d]: nodes are filled only in opened leaves, o[parent] >= o[d]."""
-        tree = self.dense.domains
-        for place, filled in self._filled().items():
-            where = self.variables.places[place]
-            if not tree.used[where.leaf] and where.leaf != tree.root:
-                row = Linear().add(1, filled).add(-len(where.nodes), self._opened(where.leaf))
-                self.model.add(solver_form(row) <= 0)
-        return Linear().add(1, *self.variables.opened.values())
-
-    def _opened(self, domain: int) -> IntVar:
-        """Whether a domain is empty no more; with it all empty ones that hold it."""
-        tree = self.dense.domains
-        if domain not in self.variables.opened:
-            opened = self.variables.opened[domain] = self.variables.integer(1)
-            parent = int(tree.parent[domain])
-            if parent != tree.root and not tree.used[parent]:
-                self.model.add_implication(opened, self._opened(parent))
-        return self.variables.opened[domain]
+        """O4: the empty domains that are empty no more."""
+        return self.packing.hyper_nodes()
 
     def packed_nodes(self, _: int | None = None) -> Linear:
-        """O4: sum over empty places of u[p], how many of its nodes are filled."""
-        return Linear().add(1, *self._filled().values())
-
-    def _filled(self) -> dict[int, IntVar]:
-        """Per empty place the number of nodes that are empty no more.
-
-        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a place
-        that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
-        in pieces of s (its nodes hold equally many of each size).
-        """
-        if not self.variables.filled:
-            there: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
-            for item, counts in enumerate(self.variables.counts):
-                if not self.variables.first(item).daemon:
-                    for place, variable in counts.items():
-                        there[place].append((item, variable))
-            for place, counts_there in there.items():
-                if not self.variables.places[place].used:
-                    filled = self.variables.integer(len(self.variables.places[place].nodes))
-                    self.variables.filled[place] = filled
-                    self._fill(place, filled, counts_there)
-        return self.variables.filled
-
-    def _fill(self, place: int, filled: IntVar, there: list[tuple[int, IntVar]]) -> None:
-        where, requests = self.variables.places[place], self.variables.requests
-        if where.fillings:
-            self.model.add(solver_form(Linear().add(-1, filled).add(1, *self.variables.fillings[place])) <= 0)
-        elif where.resource is None:
-            self._fill_node(place, filled, there)
-        for size in where.sizes:
-            room = int(self.dense.free[where.nodes[0], where.resource or 0])
-            row = Linear().add(-(room // size), filled)
-            for item, variable in there:
-                row.add(requests[item][where.resource or 0] // size, variable)
-            self.model.add(solver_form(row) <= 0)
-
-    def _fill_node(self, place: int, filled: IntVar, there: list[tuple[int, IntVar]]) -> None:
-        for resource, amount in enumerate(self.dense.free[self.variables.places[place].nodes[0]].tolist()):
-            row = Linear().add(-amount, filled)
-            for item, variable in there:
-                row.add(self.variables.requests[item][resource], variable)
-            self.model.add(solver_form(row) <= 0)
-        for item, variable in there:
-            most = int(self.variables.sizes[item][place])
-            self.model.add(solver_form(Linear().add(1, variable).add(-most, filled)) <= 0)
+        """O4: the empty nodes that are empty no more."""
+        return self.packing.nodes()
 
     def _tier(self, domain: int) -> int:
         return int(self.dense.domains.tier[domain])

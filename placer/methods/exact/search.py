@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -20,6 +21,7 @@ from placer.methods.exact.constraints import ExactConstraints, Implied
 from placer.methods.exact.neighbour_rows import NeighbourRows
 from placer.methods.exact.node_sets import make_node_sets
 from placer.methods.exact.objective import ExactObjective
+from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.variables import (
     ExactVariables,
     Linear,
@@ -32,7 +34,7 @@ from placer.methods.exact.variables import (
 from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
-__all__ = ["MOST_VARIABLES", "ExactModel", "ExactSearch", "Must", "safe_bound", "search"]
+__all__ = ["FIRST_BUDGET", "MOST_VARIABLES", "ExactModel", "ExactSearch", "Must", "safe_bound", "search"]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
@@ -179,6 +181,14 @@ class ExactModel:
         else:
             self.proto.add(solver_form(value) <= reached - value.constant)
 
+    def limit(self, criterion: int, bound: int) -> None:
+        """From now on a criterion is not better than a bound that is proved."""
+        value = self.objective.criterion(criterion)
+        if self.dense.criteria[criterion][0] in MAXIMISED:
+            self.proto.add(solver_form(value) <= bound - value.constant)
+        else:
+            self.proto.add(solver_form(value) >= bound - value.constant)
+
     def fill(self) -> None:
         """From now on everything is placed; to be said only where what is kept implies it."""
         self.implied.full()
@@ -320,7 +330,7 @@ class ExactSearch:
 
     def _round(self, budget: float) -> None:
         """Look at every value that is not proved, in order."""
-        self.model: ExactModel | None = None
+        self.model: ExactModel | PooledModel | None = None
         self.kept, self.filled = 0, False
         for criterion in range(self.proved, len(self.dense.criteria)):
             if self.decide(criterion, budget) and self.proved == criterion:
@@ -347,8 +357,7 @@ class ExactSearch:
 
     def met(self, criterion: int) -> bool:
         """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
-        told = (bound for bound in self.bounds if bound.context in ((), self.values[:criterion]))
-        for bound in (*bounds_for(self.dense, self.values), *told):
+        for bound in self._bounds_that_hold():
             if bound.criterion == criterion and self.values[criterion] == bound.bound:
                 self._tell(bound)
                 return True
@@ -368,6 +377,7 @@ class ExactSearch:
             self.too_large = True
             return False
         value, end = model.aim(criterion), time.monotonic() + budget
+        self._use_bound(model, criterion)
         while True:
             solver, optimal, stands = self._once(model, name, budget)
             if solver is None or model.unsure:
@@ -377,7 +387,21 @@ class ExactSearch:
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
         return self._judge(criterion, bound, optimal and stands)
 
-    def _once(self, model: ExactModel, name: str, budget: float) -> tuple[cp_model.CpSolver | None, bool, bool]:
+    def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
+        """Tell a model what is proved of the criterion it aims at: it need not find that out again."""
+        known = [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]
+        if known:
+            maximised = self.dense.criteria[criterion][0] in MAXIMISED
+            model.limit(criterion, min(known) if maximised else max(known))
+
+    def _bounds_that_hold(self) -> Iterator[NamedBound]:
+        """Bounds by counting, and those told before, that hold with the values in hand."""
+        yield from bounds_for(self.dense, self.values)
+        yield from (bound for bound in self.bounds if bound.context in ((), self.values[: bound.criterion or 0]))
+
+    def _once(
+        self, model: ExactModel | PooledModel, name: str, budget: float
+    ) -> tuple[cp_model.CpSolver | None, bool, bool]:
         """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
 
         No solver where it was cut before it had a solution: what it gives as its bound is then only a default. What
@@ -413,10 +437,12 @@ class ExactSearch:
             self._tell(BoundFound(criterion, bound, "exact", self.values[:criterion]))
         return value == bound
 
-    def _model_for(self, criterion: int, budget: float) -> ExactModel:
+    def _model_for(self, criterion: int, budget: float) -> ExactModel | PooledModel:
         """Make the model on first use in a round, and keep what the values before ``criterion`` reached."""
-        if self.model is None or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
-            self.model = ExactModel(self.dense, seconds=self.building(budget), criterion=criterion)
+        pooled = self._everything_kept(criterion) and self.pools
+        made = isinstance(self.model, PooledModel) if pooled else isinstance(self.model, ExactModel)
+        if self.model is None or not made or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
+            self.model = self._made(criterion, self.building(budget), pooled=pooled)
             self.kept, self.filled = 0, False
         for before in range(self.kept, criterion):
             self.model.keep(before, self.values[before])
@@ -425,6 +451,17 @@ class ExactSearch:
             self.filled = True
             self.model.fill()
         return self.model
+
+    def _made(self, criterion: int, seconds: float, *, pooled: bool) -> ExactModel | PooledModel:
+        """A model that can aim at a criterion, of pooled pods where that tells all."""
+        if pooled:
+            return PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
+        return ExactModel(self.dense, seconds=seconds, criterion=criterion)
+
+    @cached_property
+    def pools(self) -> bool:
+        """Whether the model of pooled pods tells all of the instance."""
+        return PooledModel.knows(self.dense)
 
     def building(self, budget: float) -> float:  # noqa: ARG002  # others look at it
         """Seconds that building the model may take."""
@@ -460,7 +497,7 @@ class _SolutionWatch(cp_model.CpSolverSolutionCallback):
     ``refused`` are those that the model allowed and kubelets refuse (C10).
     """
 
-    def __init__(self, search: ExactSearch, model: ExactModel, phase: str) -> None:
+    def __init__(self, search: ExactSearch, model: ExactModel | PooledModel, phase: str) -> None:
         super().__init__()
         self._search, self._model, self._phase = search, model, phase
         self.refused: list[Solution] = []

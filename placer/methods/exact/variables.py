@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
-from operator import le
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +21,7 @@ from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
 from placer.linear import LinearExpression
-from placer.methods.exact.node_sets import NodeSet, Request, raw_fits
+from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, newly_filled, raw_fits
 from placer.symmetry import GroupSignatures, grouped
 
 __all__ = [
@@ -433,7 +432,7 @@ def decode(variables: ExactVariables, values: Sequence[int]) -> Solution:
 
 class _Encoder:
     def __init__(self, variables: ExactVariables, solution: Solution) -> None:
-        self.variables, self.dense = variables, variables.dense
+        self.variables, self.dense, self.solution = variables, variables.dense, solution
         self.found = [0] * variables.size
         self.place_of = {node: place for place, where in enumerate(variables.places) for node in where.nodes}
         self.counts: dict[int, dict[int, int]] = defaultdict(dict)
@@ -488,28 +487,13 @@ class _Encoder:
         self._add(homes[next(domain for domain in self.variables.path(common) if domain in homes)], 1)
 
     def _fillings(self) -> None:
-        """Each node that holds something is filled in the first way that has room for that."""
-        pods: dict[int, dict[Request, int]] = defaultdict(lambda: defaultdict(int))
-        for index, at in self.counts.items():
-            request = tuple(self.dense.classes[index].request.tolist())
-            for node, count in at.items():
-                if self.variables.fillings[self.place_of[node]]:
-                    pods[node][request] += count
-        for node, there in pods.items():
-            place = self.place_of[node]
-            where = self.variables.places[place]
-            held = [there[request] for request in where.requests]
-            number = next(number for number, filling in enumerate(where.fillings) if all(map(le, held, filling)))
-            self._add(self.variables.fillings[place][number], 1)
+        filled = first_fillings(self.dense, self.variables.places, self.place_of, self.solution)
+        for (place, number), nodes in filled.items():
+            self._add(self.variables.fillings[place][number], nodes)
 
     def _packing(self) -> None:
-        filled: dict[int, set[int]] = defaultdict(set)
-        for index, at in self.counts.items():
-            if not self.dense.classes[index].daemon:
-                for node in at:
-                    filled[self.place_of[node]].add(node)
         opened: set[int] = set()
-        for place, nodes in filled.items():
+        for place, nodes in newly_filled(self.dense, self.place_of, self.solution).items():
             if place in self.variables.filled:
                 self._add(self.variables.filled[place], len(nodes))
                 opened.update(self.variables.path(self.variables.places[place].leaf))

@@ -1,10 +1,11 @@
-"""Where groups have their homes, decided while pods are only counted: ``locality`` of a cluster in which all is placed.
+"""Where groups have their homes, pods of one shape pooled: the model of a cluster in which everything is placed.
 
 What ``locality`` asks of a placement is which domain is the home of each group and subgroup, not which of its pods are
 on which node. So pods of one shape are counted together, whoever's they are: each home asks for room for its pods of a
 shape, each place holds so many of them, and they can be dealt out if in every domain are at least as many as the homes
 in it ask for (domains are nested, so this is enough). The model has a column per home, and per shape and place, where
-that of :mod:`placer.methods.exact` has one per group and place; steps on it see a third of the cluster at once.
+:class:`~placer.methods.exact.search.ExactModel` has one per group and place; steps on it see a third of the cluster at
+once. ``span`` asks for more, of the few groups that may be in several leaves: how many of their pods are in each.
 
 *Coarse*, it counts the room of a leaf in pieces, all nodes of the leaf at once: what it proves holds, and it is proved
 much sooner; what it finds may have no placement.
@@ -13,7 +14,7 @@ much sooner; what it finds may have no placement.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,10 +23,10 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
-from placer.methods.exact.node_sets import NodeSet, Request, make_node_sets
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, decode, make_bundles, solver_form
+from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, decode, make_bundles, solver_form
 
-__all__ = ["HomeProgram", "tells_all"]
+__all__ = ["PooledPods", "PooledProgram", "tells_all"]
 
 #: A resource with more distinct sizes than this is counted in its own units only.
 MOST_SIZES = 10
@@ -38,13 +39,13 @@ def tells_all(dense: Dense) -> bool:
 
 
 @dataclass(frozen=True)
-class _PodShape:
+class PodShape:
     """Pods that ask for the same and may go to the same nodes.
 
     Parameters
     ----------
-    request, mask
-        What they ask for; row of ``Dense.masks``.
+    request, mask, daemon
+        What they ask for; row of ``Dense.masks``; whether a DaemonSet made them.
     fits
         int64, shape (nodes,): how many of them each node holds by itself.
     total
@@ -53,6 +54,7 @@ class _PodShape:
 
     request: Request
     mask: int
+    daemon: bool
     fits: IntArray
     total: int
 
@@ -65,8 +67,8 @@ class _Leaf:
     leaf: int
 
 
-class HomeProgram:
-    """The model of one instance; all of its pods are placed.
+class PooledPods:
+    """What there is to count in an instance, before a model of it is built.
 
     Parameters
     ----------
@@ -77,59 +79,97 @@ class HomeProgram:
 
     Attributes
     ----------
-    model
-        Minimises ``locality``.
-    homes
-        Per bundle of :func:`~placer.methods.exact.variables.make_bundles`, gangs first: home to how many members have
-        it.
-    counts
-        Shape and place to how many pods of the shape are there.
-    leaf_of
-        Index of a variable to the leaf that it is about; those about no single leaf are absent.
-    possible
-        Whether every group has a home that could hold it.
+    all
+        Bundles of :func:`~placer.methods.exact.variables.make_bundles`, gangs first.
+    leaves
+        Leaf domains, ascending.
+    places
+        Where pods are counted: node sets, or leaves.
+    shapes, shape_of
+        Shapes of pods, and that of each item.
+    columns
+        How many columns a program of it has with :meth:`PooledProgram.count_by_unit`, about.
     """
 
     def __init__(self, dense: Dense, *, coarse: bool = False) -> None:
-        self.dense, self.coarse, self.model = dense, coarse, CpModel()
+        self.dense, self.coarse = dense, coarse
         self.bundles = make_bundles(dense)
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
         self.places: Sequence[NodeSet | _Leaf] = self._leaf_places() if coarse else make_node_sets(dense)
-        self.leaf_of: dict[int, int] = {}
         self.shapes, self.shape_of = self._shapes()
-        self.counts = self._counts()
-        self.fillings: dict[int, list[IntVar]] = {}
-        self._capacity()
-        self.possible = True
-        self.homes = [self._homes(bundle) for bundle in self.all]
-        self._nested()
-        self._dealt_out()
-        self.value = self._locality()
-        self.model.minimize(solver_form(self.value) + self.value.constant)
+        homes = sum(len(bundle.homes) for bundle in self.all)
+        several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
+        self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
 
-    # Places
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """Node to its place, where anything fits on it."""
+        return {node: place for place, where in enumerate(self.places) for node in where.nodes}
 
     def _leaf_places(self) -> list[_Leaf]:
         return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
-    def _shapes(self) -> tuple[list[_PodShape], list[int]]:
+    def _shapes(self) -> tuple[list[PodShape], list[int]]:
         """The shapes, and that of each item."""
-        numbers: dict[tuple[Request, int], int] = {}
+        numbers: dict[tuple[Request, int, bool], int] = {}
         keys = []
         for item in self.bundles.items:
             first = self.dense.classes[item.classes[0]]
-            keys.append((tuple(map(int, first.request)), first.mask))
+            keys.append((tuple(map(int, first.request)), first.mask, first.daemon))
             numbers.setdefault(keys[-1], len(numbers))
         total = Counter[int]()
         fits: dict[int, IntArray] = {}
         for item, key in zip(self.bundles.items, keys, strict=True):
             total[numbers[key]] += item.total
             fits[numbers[key]] = item.fits
-        shapes = [_PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
+        shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return shapes, [numbers[key] for key in keys]
 
-    def _integer(self, most: int, leaf: int | None = None) -> IntVar:
+
+class PooledProgram:
+    """The model of one instance; all of its pods are placed.
+
+    Parameters
+    ----------
+    pods
+        What it counts.
+
+    Attributes
+    ----------
+    model
+        Minimises ``locality`` as long as nothing else is said.
+    homes
+        Per bundle: home to how many members have it.
+    counts
+        Shape and place to how many pods of the shape are there.
+    at
+        Item and unit of ``span`` to how many of its pods are there, of those that may be in several, once
+        :meth:`count_by_unit` was called.
+    leaf_of
+        Index of a variable to the leaf that it is about; those about no single leaf are absent.
+    derived
+        Variables that follow from those made before them, each with its value where the others have theirs, by index.
+    """
+
+    def __init__(self, pods: PooledPods) -> None:
+        self.pods, self.dense, self.model = pods, pods.dense, CpModel()
+        self.all, self.leaves, self.places = pods.all, pods.leaves, pods.places
+        self.bundles, self.shapes, self.shape_of = pods.bundles, pods.shapes, pods.shape_of
+        self.leaf_of: dict[int, int] = {}
+        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
+        self.at: dict[tuple[int, int], IntVar] = {}
+        self.counts = self._counts()
+        self.fillings: dict[int, list[IntVar]] = {}
+        self._capacity()
+        self.homes = [self._homes(bundle) for bundle in self.all]
+        self._nested()
+        self._dealt_out()
+        self.value = self._locality()
+        self.model.minimize(solver_form(self.value) + self.value.constant)
+
+    def integer(self, most: int, leaf: int | None = None) -> IntVar:
+        """Make a variable of 0 .. ``most``, at least 1; ``leaf`` is the leaf that it is about."""
         variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
         if leaf is not None:
             self.leaf_of[variable.index] = leaf
@@ -141,7 +181,7 @@ class HomeProgram:
             for place, where in enumerate(self.places):
                 most = min(shape.total, int(shape.fits[list(where.nodes)].sum()))
                 if most:
-                    found[number, place] = self._integer(most, where.leaf)
+                    found[number, place] = self.integer(most, where.leaf)
         return found
 
     # C2
@@ -175,7 +215,7 @@ class HomeProgram:
             self.model.add(solver_form(row) <= room)
 
     def _room_by_filling(self, place: int, where: NodeSet, there: Sequence[tuple[int, IntVar]]) -> None:
-        filled = self.fillings[place] = [self._integer(len(where.nodes), where.leaf) for _ in where.fillings]
+        filled = self.fillings[place] = [self.integer(len(where.nodes), where.leaf) for _ in where.fillings]
         self.model.add(solver_form(Linear().add(1, *filled)) <= len(where.nodes))
         for position, request in enumerate(where.requests):
             row = Linear().add(1, *(variable for shape, variable in there if self.shapes[shape].request == request))
@@ -212,6 +252,10 @@ class HomeProgram:
 
         return [path(domain) for domain in range(len(parent))]
 
+    def path(self, domain: int) -> tuple[int, ...]:
+        """A domain and all that hold it, the virtual root last."""
+        return self._paths[domain]
+
     @cached_property
     def _lowest(self) -> list[int]:
         """Per domain the lowest one that has the same nodes."""
@@ -229,9 +273,9 @@ class HomeProgram:
         able = dict.fromkeys(bundle.homes if bound else (self._lowest[home] for home in bundle.homes))
         domains = [home for home in able if self._holds_all(home, bundle)]
         if not domains:
-            self.possible = False
+            self.model.add_bool_or([])  # there is no such placement
             return {}
-        homes = {home: self._integer(bundle.many, home if home in self.leaves else None) for home in domains}
+        homes = {home: self.integer(bundle.many, home if home in self.leaves else None) for home in domains}
         self.model.add(solver_form(Linear().add(1, *homes.values())) == bundle.many)
         return homes
 
@@ -302,6 +346,74 @@ class HomeProgram:
             if key[1] != self.dense.domains.root:
                 self.model.add(solver_form(Linear().plus(1, row).plus(-1, held[key])) <= 0)
 
+    # What span needs
+
+    @cached_property
+    def units(self) -> dict[int, list[int]]:
+        """Unit of ``span`` to its places."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, where in enumerate(self.places):
+            assert isinstance(where, NodeSet)
+            found[where.unit].append(place)
+        return found
+
+    def leaf_of_unit(self, unit: int) -> int:
+        """Leaf domain of a unit."""
+        return self.places[self.units[unit][0]].leaf
+
+    def count_by_unit(self) -> None:
+        """Count pods of what may be in several leaves in each of them, too; to be called once.
+
+        With them pods can be dealt out if in every leaf are as many of each shape as are counted there.
+        """
+        asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
+        for item, owner in enumerate(self.owners):
+            if self.all[owner].reach is Reach.TREE and self.homes[owner]:
+                for unit, variable in self._at_units(item, owner).items():
+                    asked[self.shape_of[item], unit].add(1, variable)
+            elif self.homes[owner]:
+                self._ask_in_leaves(item, owner, asked)
+        for (shape, unit), row in asked.items():
+            held = (self.counts[shape, place] for place in self.units[unit] if (shape, place) in self.counts)
+            self.model.add(solver_form(Linear().plus(1, row).add(-1, *held)) <= 0)
+
+    def _at_units(self, item: int, owner: int) -> dict[int, IntVar]:
+        found, homes, total = {}, self.homes[owner], self.bundles.items[item].total
+        for unit, places in self.units.items():
+            above = [homes[domain] for domain in self._paths[self.leaf_of_unit(unit)] if domain in homes]
+            most = min(total, self.room_at(self.shape_of[item], places))
+            if most and above:
+                found[unit] = self.at[item, unit] = self.integer(most, self.leaf_of_unit(unit))
+                self.model.add(solver_form(Linear().add(1, found[unit]).add(-most, *above)) <= 0)
+        self.model.add(solver_form(Linear().add(1, *found.values())) == total)
+        return found
+
+    def _ask_in_leaves(self, item: int, owner: int, asked: dict[tuple[int, int], Linear]) -> None:
+        each = self.bundles.items[item].total // self.all[owner].many
+        for unit in self.units:
+            if (leaf := self.leaf_of_unit(unit)) in self.homes[owner]:
+                asked[self.shape_of[item], unit].add(each, self.homes[owner][leaf])
+
+    def room_at(self, shape: int, places: Iterable[int]) -> int:
+        """How many pods of a shape some places hold by themselves."""
+        return sum(int(self.shapes[shape].fits[node]) for place in places for node in self.places[place].nodes)
+
+    def fewest(self, bundle: Bundle, units: Iterable[int]) -> int:
+        """Fewest of some units that hold all pods of a member, in pieces of every size: the roomiest first."""
+        leaves, most = [self.leaf_of_unit(unit) for unit in units], 0
+        for (resource, size), room in self._rooms.items():
+            left = sum(
+                self.bundles.items[item].total * (self.shapes[self.shape_of[item]].request[resource] // size)
+                for item in bundle.items
+            )
+            count = 0
+            for held in sorted((room[leaf] for leaf in leaves), reverse=True):
+                if left <= 0:
+                    break
+                left, count = left - held, count + 1
+            most = max(most, count)
+        return most
+
     def _locality(self) -> Linear:
         """Sum over scopes of pods, running ones included, times the tier of their home."""
         total = Linear(constant=self.dense.constant_locality)
@@ -315,61 +427,83 @@ class HomeProgram:
 
     # From a solution and back
 
-    def encoded(self, solution: Solution) -> dict[int, int]:
-        """Value of every count and home, by index, for a solution that places everything."""
-        place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
-        item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
-        found = dict.fromkeys((variable.index for variable in self.counts.values()), 0)
+    def encode(self, solution: Solution) -> list[int]:
+        """Value of every variable for a solution that places everything."""
+        found = [0] * len(self.model.proto.variables)
+        for variable, count in self._counted(solution):
+            found[variable.index] += count
         nodes: dict[int, list[int]] = defaultdict(list)
-        for (index, node), count in solution.items():
-            found[self.counts[self.shape_of[item_of[index]], place_of[node]].index] += count
+        for index, node in solution:
             nodes[index].append(node)
         for bundle, homes in zip(self.all, self.homes, strict=True):
-            if homes:
-                found |= self._at_home(bundle, homes, nodes)
+            for index in self._at_home(bundle, homes, nodes) if homes else ():
+                found[index] += 1
+        for (place, number), filled in self._first_fillings(solution).items():
+            found[self.fillings[place][number].index] = filled
+        for variable, value in self.derived:
+            found[variable.index] = value(found)
         return found
 
-    def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> dict[int, int]:
-        """How many members of a bundle have each home, by index; ``nodes`` has those of each class."""
-        found = dict.fromkeys((variable.index for variable in homes.values()), 0)
+    def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
+        """What counts pods, with how many each time."""
+        item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
+        for (index, node), count in solution.items():
+            item, place = item_of[index], self.pods.place_of[node]
+            yield self.counts[self.shape_of[item], place], count
+            if self.at and (there := self.at.get((item, self._unit(place)))) is not None:
+                yield there, count
+
+    def _unit(self, place: int) -> int:
+        where = self.places[place]
+        assert isinstance(where, NodeSet)
+        return where.unit
+
+    def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
+        places = [where for where in self.places if isinstance(where, NodeSet)]
+        return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
+
+    def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
+        """Index of the home of each member of a bundle; ``nodes`` has those of each class."""
         of = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
         for member in bundle.members:
             there = [node for index in of[member].classes for node in nodes[index]]
             home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
             assert home is not None
-            found[homes[next(domain for domain in self._paths[home] if domain in homes)].index] += 1
-        return found
+            yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
 
     def read(self, values: Sequence[int]) -> Solution:
         """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""
-        assert not self.coarse
+        assert not self.pods.coarse
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
-        asked = sorted(self._asked(values), key=lambda each: -len(self._paths[each[0]]))
-        for home, item, pods in asked:
-            for place in self._taken(left, self.shape_of[item], home, pods):
+        for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
+            for place in _taken(left, self.shape_of[item], places, pods):
                 found[item][place] += 1
         return self._decoded(found, values)
 
-    def _asked(self, values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Home, item, and how many of its pods are to be there."""
+    def _asked(self, values: Sequence[int]) -> Iterator[tuple[Sequence[int], int, int]]:
+        """Places, item, and how many of its pods are to be there: places of two of them are nested or disjoint."""
         for item, owner in enumerate(self.owners):
             bundle, total = self.all[owner], self.bundles.items[item].total
             if not self.homes[owner]:
-                yield self.dense.domains.root, item, total
-            for home, members in self.homes[owner].items():
-                if values[members.index]:
-                    yield home, item, total // bundle.many * values[members.index]
+                yield range(len(self.places)), item, total
+            elif self.at and bundle.reach is Reach.TREE:
+                for unit, places in self.units.items():
+                    if (there := self.at.get((item, unit))) is not None and values[there.index]:
+                        yield places, item, values[there.index]
+            else:
+                for home, members in self.homes[owner].items():
+                    if values[members.index]:
+                        yield self._places_in[home], item, total // bundle.many * values[members.index]
 
-    def _taken(self, left: dict[tuple[int, int], int], shape: int, home: int, pods: int) -> Iterator[int]:
-        """Take pods of a shape that are left in a domain; yields the place of each."""
+    @cached_property
+    def _places_in(self) -> dict[int, list[int]]:
+        """Domain to its places."""
+        found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
-            if home in self._paths[where.leaf]:
-                taken = min(pods, left.get((shape, place), 0))
-                if taken:
-                    left[shape, place] -= taken
-                    pods -= taken
-                    yield from (place for _ in range(taken))
+            for domain in self._paths[where.leaf]:
+                found[domain].append(place)
+        return found
 
     def _decoded(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Solution:
         variables = self._named
@@ -387,3 +521,13 @@ class HomeProgram:
         """Variables of the exact model, for the way from places to nodes."""
         places = [where for where in self.places if isinstance(where, NodeSet)]
         return ExactVariables(self.dense, self.bundles, tuple(places))
+
+
+def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:
+    """Take pods of a shape that are left at some places; yields the place of each."""
+    for place in places:
+        taken = min(pods, left.get((shape, place), 0))
+        if taken:
+            left[shape, place] -= taken
+            pods -= taken
+            yield from (place for _ in range(taken))

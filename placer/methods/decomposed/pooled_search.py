@@ -1,0 +1,209 @@
+"""Homes decided anew, a few leaves at a time: large neighbourhood search on the model of pooled pods.
+
+A step holds what has its home in other leaves, and what is on their nodes; all other homes are decided anew together
+with pods that no leaf ties. Where it looks at all leaves it is the whole, and its optimum is one. What leaves cannot
+hold whatever the nodes say is proved by the coarse program (:func:`room_of_leaves`).
+
+Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from placer.dense import Dense, Solution
+from placer.methods.events import SolverFault
+from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.pooled_program import PooledPods, PooledProgram
+
+__all__ = ["PooledSearch", "StepBudget", "room_of_leaves"]
+
+#: Deterministic time of a step.
+STEP_WORK = 0.6
+
+#: What a step counts as at least.
+LEAST_WORK = 0.05
+
+#: Leaves of the first step, and of the smallest one; after a step that was solved to the end it is some more.
+FIRST, LEAST, MORE = 10, 3, 0.1
+
+#: After so many steps without gain, all of as many leaves as can be solved to the end or not, they are given up.
+IDLE = 24
+
+#: A step of leaves of one domain, else of leaves anywhere.
+TOGETHER = 0.6
+
+#: With more columns it is not tried: a step would take longer to be made than to be solved.
+MOST_COLUMNS = 60_000
+
+#: Seconds and deterministic time that are left for steps; None: no more.
+StepBudget = Callable[[], tuple[float, float] | None]
+
+
+@dataclass(frozen=True)
+class _SolvedStep:
+    """What came of a step: values of all variables, None where none were found; whether solved to the end; its work."""
+
+    values: list[int] | None
+    value: int
+    optimal: bool
+    work: float
+
+
+class PooledSearch:
+    """Steps on one value of one instance; who asks has to know that everything is placed.
+
+    Parameters
+    ----------
+    dense
+        The instance; :meth:`PooledModel.knows` must say so.
+    criterion
+        Index into ``Dense.criteria``: one of the values after ``placed``.
+    reached
+        Values before it, which stay.
+    workers
+        How many steps may be under way at once.
+    chance
+        Source of all chance.
+
+    Attributes
+    ----------
+    columns
+        How many columns the model has, about.
+    spent
+        Deterministic time so far.
+
+    Raises
+    ------
+    TooLarge
+        It would have too many columns.
+    """
+
+    def __init__(
+        self, dense: Dense, criterion: int, reached: tuple[int, ...], workers: int, chance: random.Random
+    ) -> None:
+        self.reached, self.workers, self.chance = reached, workers, chance
+        self.model = PooledModel(dense, MOST_COLUMNS)
+        self.program, self.parent = self.model.program, dense.domains.parent
+        for before, value in enumerate(reached):
+            self.model.keep(before, value)
+        self.value = self.model.aim(criterion)
+        self.columns = self.model.columns
+        self.spent = 0.0
+        self._values: list[int] = []
+        self._size = float(FIRST)
+        self.idle = 0
+
+    def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
+        """Make steps from a solution that places everything, until nothing is gained any more.
+
+        Parameters
+        ----------
+        solution
+            To start from.
+        budget
+            Asked before each step.
+        told
+            Told each gain; says whether that is enough.
+        """
+        self._begin(solution)
+        with ThreadPoolExecutor(self.workers) as threads:
+            while self.idle < IDLE and (left := budget()) is not None:
+                if self._gained(threads, left) and told(self.program.read(self._values)):
+                    return
+
+    def _gained(self, threads: ThreadPoolExecutor, left: tuple[float, float]) -> bool:
+        """Make a step with each worker; say whether one of them gained anything."""
+        drawn = [(self._drawn(), self.chance.randrange(2**31)) for _ in range(self.workers)]
+        steps = list(threads.map(lambda each: self._step(each[0], left, each[1]), drawn))
+        self.spent += max(step.work for step in steps)
+        return self._taken(steps)
+
+    def _begin(self, solution: Solution) -> None:
+        """Set out from a solution."""
+        values = self.model.encode(solution)
+        counts = self.program.counts.values()
+        if not self._values or any(values[each.index] != self._values[each.index] for each in counts):
+            self._values, self.idle = values, 0
+
+    def _drawn(self) -> frozenset[int]:
+        """Leaves for a step: of one domain above leaves, as far as it has so many, or anywhere."""
+        leaves = self.program.leaves
+        size = min(int(self._size), len(leaves))
+        if self.chance.random() < TOGETHER:
+            above = int(self.parent[self.chance.choice(leaves)])
+            near = [leaf for leaf in leaves if int(self.parent[leaf]) == above]
+            chosen = self.chance.sample(near, min(size, len(near)))
+            others = [leaf for leaf in leaves if leaf not in chosen]
+            return frozenset([*chosen, *self.chance.sample(others, size - len(chosen))])
+        return frozenset(self.chance.sample(leaves, size))
+
+    def _taken(self, steps: Sequence[_SolvedStep]) -> bool:
+        """Take the best of some steps unless it is worse; say whether it is better."""
+        before = self.value.at(lambda variable: self._values[variable.index])
+        ends = sum(step.optimal for step in steps)
+        self._size = max(LEAST, self._size * (1 + MORE) if 2 * ends > len(steps) else self._size * (1 - MORE))
+        self._size = min(self._size, len(self.program.leaves))
+        found = min((step for step in steps if step.values is not None), key=lambda step: step.value, default=None)
+        better = found is not None and found.value < before
+        self.idle = 0 if better else self.idle + len(steps)
+        if found is not None and found.values is not None and found.value <= before:
+            self._values = found.values
+        return better
+
+    def _step(self, leaves: frozenset[int], left: tuple[float, float], seed: int) -> _SolvedStep:
+        """Solve the model with what is in other leaves held."""
+        model = self.model.proto.clone()
+        for index, leaf in self.program.leaf_of.items():
+            if leaf not in leaves:
+                domain = model.proto.variables[index].domain
+                domain.clear()
+                domain.extend([self._values[index]] * 2)
+        hint = model.proto.solution_hint
+        hint.vars.extend(range(len(self._values)))
+        hint.values.extend(self._values)
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
+        seconds, work = left
+        parameters.max_deterministic_time = min(STEP_WORK, work)
+        if seconds < float("inf"):
+            parameters.max_time_in_seconds = max(0.01, seconds)
+        status = solver.solve(model)
+        work = max(LEAST_WORK, solver.response_proto.deterministic_time)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return _SolvedStep(None, 0, status == cp_model.INFEASIBLE, work)
+        found = list(solver.response_proto.solution)
+        value = self.value.at(lambda variable: found[variable.index])
+        return _SolvedStep(found, value, status == cp_model.OPTIMAL, work)
+
+
+def room_of_leaves(dense: Dense, solver: cp_model.CpSolver) -> tuple[float | None, float]:
+    """What ``locality`` is never below by the room of leaves, where everything is placed.
+
+    Parameters
+    ----------
+    dense
+        The instance; :meth:`PooledModel.knows` must say so.
+    solver
+        Set up with its limits.
+
+    Returns
+    -------
+    The bound, None where nothing was found out, and deterministic time.
+
+    Raises
+    ------
+    SolverFault
+        There is no such placement, as the solver says.
+    """
+    status = solver.solve(PooledProgram(PooledPods(dense, coarse=True)).model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        raise SolverFault(f"{solver.status_name(status)} while homes are decided")
+    found = None if status == cp_model.UNKNOWN else solver.best_objective_bound
+    return found, solver.response_proto.deterministic_time

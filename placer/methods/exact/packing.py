@@ -1,0 +1,130 @@
+"""What O4 counts: nodes and domains that are empty no more, for every model that counts pods at places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
+
+from placer.dense import Dense
+from placer.linear import LinearExpression
+from placer.methods.exact.node_sets import NodeSet, Request
+
+__all__ = ["PackingValues", "PodCount"]
+
+Row: TypeAlias = LinearExpression[IntVar]
+
+
+@dataclass(frozen=True)
+class PodCount:
+    """How many pods that ask for the same are at a place.
+
+    Parameters
+    ----------
+    request
+        What each asks for.
+    most
+        How many there can be, at least 1.
+    variable
+        How many there are.
+    """
+
+    request: Request
+    most: int
+    variable: IntVar
+
+
+class PackingValues:
+    """The two values of O4 as rows of a model; what they need is made when one is asked for.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    model
+        Gets the variables and rows.
+    places
+        Where pods are counted.
+    there
+        Place to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
+    fillings
+        Place to how many of its nodes are filled in each way, where ways are listed.
+
+    Attributes
+    ----------
+    opened, filled
+        Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with the values.
+    """
+
+    def __init__(
+        self,
+        dense: Dense,
+        model: CpModel,
+        places: Sequence[NodeSet],
+        there: Mapping[int, Sequence[PodCount]],
+        fillings: Mapping[int, Sequence[IntVar]],
+    ) -> None:
+        self.dense, self.model, self.places, self.there, self.fillings = dense, model, places, there, fillings
+        self.opened: dict[int, IntVar] = {}
+        self.filled: dict[int, IntVar] = {}
+
+    def hyper_nodes(self) -> Row:
+        """O4: sum over empty domains of o[d]: nodes are filled only in opened leaves, o[parent] >= o[d]."""
+        tree = self.dense.domains
+        for place, filled in self._filled().items():
+            where = self.places[place]
+            if not tree.used[where.leaf] and where.leaf != tree.root:
+                self.model.add(filled <= len(where.nodes) * self._opened(where.leaf))
+        return Row().add(1, *self.opened.values())
+
+    def nodes(self) -> Row:
+        """O4: sum over empty places of u[p], how many of its nodes are filled."""
+        return Row().add(1, *self._filled().values())
+
+    def _opened(self, domain: int) -> IntVar:
+        """Whether a domain is empty no more; with it all empty ones that hold it."""
+        tree = self.dense.domains
+        if domain not in self.opened:
+            opened = self.opened[domain] = self.model.new_bool_var("")
+            parent = int(tree.parent[domain])
+            if parent != tree.root and not tree.used[parent]:
+                self.model.add_implication(opened, self._opened(parent))
+        return self.opened[domain]
+
+    def _filled(self) -> dict[int, IntVar]:
+        """Per empty place the number of nodes that are empty no more.
+
+        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a place
+        that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
+        in pieces of s (its nodes hold equally many of each size).
+        """
+        if not self.filled:
+            for place, counts in self.there.items():
+                if not self.places[place].used:
+                    many = len(self.places[place].nodes)
+                    self.filled[place] = self.model.new_int_var(0, many, "")
+                    self._fill(place, counts)
+        return self.filled
+
+    def _fill(self, place: int, counts: Sequence[PodCount]) -> None:
+        where, filled = self.places[place], self.filled[place]
+        if where.fillings:
+            self._at_most(filled, 1, [(1, variable) for variable in self.fillings[place]])
+        elif where.resource is None:
+            for resource, amount in enumerate(self.dense.free[where.nodes[0]].tolist()):
+                self._at_most(filled, amount, [(one.request[resource], one.variable) for one in counts])
+            for one in counts:
+                self._at_most(filled, one.most, [(1, one.variable)])
+        for size in where.sizes:
+            resource = where.resource or 0
+            room = int(self.dense.free[where.nodes[0], resource])
+            self._at_most(filled, room // size, [(one.request[resource] // size, one.variable) for one in counts])
+
+    def _at_most(self, filled: IntVar, each: int, counts: Iterable[tuple[int, IntVar]]) -> None:
+        """What is counted is at most so much for each node that is empty no more."""
+        row = Row().add(-each, filled)
+        for coefficient, variable in counts:
+            row.add(coefficient, variable)
+        self.model.add(LinearExpr.weighted_sum(row.variables, row.coefficients) <= 0)

@@ -1,0 +1,213 @@
+"""The values after ``placed`` where everything is placed: the model of pooled pods, for the search of the exact one."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+
+from ortools.sat.python.cp_model import IntVar
+
+from placer.dense import Dense, Solution
+from placer.methods.events import TooLarge
+from placer.methods.exact.node_sets import NodeSet, newly_filled
+from placer.methods.exact.packing import PackingValues, PodCount
+from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
+from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, solver_form
+from placer.placement import MAXIMISED
+
+__all__ = ["PooledModel"]
+
+
+class PooledModel:
+    """One CP-SAT model for ``locality``, ``span`` and O4; the search asks it as it asks the exact one.
+
+    Parameters
+    ----------
+    dense
+        The instance; :meth:`knows` must say so.
+    most
+        With more columns than this nothing is built.
+
+    Attributes
+    ----------
+    columns
+        How many it has, about.
+
+    Raises
+    ------
+    TooLarge
+        Nothing was built.
+    """
+
+    #: No model of it tells nodes of an area apart: there are no calls.
+    apart = False
+    #: No order excludes anything that it allows (C10, C12).
+    unsure = False
+
+    def __init__(self, dense: Dense, most: float = math.inf) -> None:
+        self.dense, pods = dense, PooledPods(dense)
+        self.columns = pods.columns
+        if self.columns > most:
+            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
+        self.program = PooledProgram(pods)
+        self.proto = self.program.model
+        self._packing: PackingValues | None = None
+        self._values: dict[int, Linear] = {}
+        #: Name of a value to what makes its expression.
+        self.makers: dict[str, Callable[[], Linear]] = {
+            "locality": lambda: self.program.value,
+            "span": self._span,
+            "packedHyperNodes": lambda: self.packing.hyper_nodes(),
+            "packedNodes": lambda: self.packing.nodes(),
+        }
+
+    @staticmethod
+    def knows(dense: Dense) -> bool:
+        """Whether it tells all of an instance: pods of one shape are alike, and leaves are below other domains."""
+        tree = dense.domains
+        return tells_all(dense) and bool((tree.parent == tree.root).any())
+
+    # As the exact model
+
+    def aim(self, criterion: int) -> Linear:
+        """Make a criterion the objective, and return its expression."""
+        value = self._value(criterion)
+        self.proto.proto.clear_objective()
+        self.proto.minimize(solver_form(value) + value.constant)
+        return value
+
+    def keep(self, criterion: int, reached: int) -> None:
+        """From now on a criterion is at least as good as ``reached``; everything is placed anyway."""
+        if self.dense.criteria[criterion][0] not in MAXIMISED:
+            value = self._value(criterion)
+            self.proto.add(solver_form(value) <= reached - value.constant)
+
+    def limit(self, criterion: int, bound: int) -> None:
+        """From now on a criterion is not better than a bound that is proved."""
+        value = self._value(criterion)
+        self.proto.add(solver_form(value) >= bound - value.constant)
+
+    def fill(self) -> None:
+        """From now on everything is placed: it always is."""
+
+    def encode(self, solution: Solution) -> list[int]:
+        """Value of every variable for a solution that places everything."""
+        found = self.program.encode(solution)
+        if self._packing is not None:
+            self._encode_packing(self._packing, solution, found)
+        return found
+
+    def hint(self, solution: Solution) -> None:
+        """Hint every variable with a solution that places everything."""
+        values = self.encode(solution)
+        self.proto.proto.clear_solution_hint()
+        hint = self.proto.proto.solution_hint
+        hint.vars.extend(range(len(values)))
+        hint.values.extend(values)
+
+    def read(self, values: list[int]) -> Solution:
+        """Solution that values of the variables mean."""
+        return self.program.read(values)
+
+    def admitted(self, solution: Solution) -> Solution:
+        """The solution: without NUMA zones and neighbours every order admits it (C10, C12)."""
+        return solution
+
+    def exclude(self, solution: Solution) -> bool:  # noqa: ARG002  # the exact model looks at it
+        """Exclude what no order admits in a solution: nothing."""
+        return False
+
+    # Values
+
+    def _value(self, criterion: int) -> Linear:
+        if criterion not in self._values:
+            self._values[criterion] = self.makers[self.dense.criteria[criterion][0]]()
+        return self._values[criterion]
+
+    def _span(self) -> Linear:
+        """O2: sum over scopes of the leaves they touch; those that lie in one leaf touch one."""
+        program, total = self.program, Linear(constant=self.dense.constant_span)
+        program.count_by_unit()
+        for index, bundle in enumerate(program.all):
+            if self.dense.scopes[bundle.scope].wanted and program.homes[index]:
+                if bundle.reach is Reach.LEAF:
+                    total.add(1, *program.homes[index].values())
+                else:
+                    self._touch(total, index, bundle)
+        return total
+
+    def _touch(self, total: Linear, index: int, bundle: Bundle) -> None:
+        scope = self.dense.scopes[bundle.scope]
+        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
+        total.constant += len(before) + scope.lost_leaves
+        touched: dict[int, IntVar] = {}
+        for unit in self.program.units:
+            there = [] if unit in before else list(self._counts_at(unit, bundle))
+            if there:
+                row = Linear().add(1, *(variable for variable, _ in there))
+                touched[unit] = self._integer(1, partial(reaches, row, 1), self.program.leaf_of_unit(unit))
+                for variable, most in there:
+                    self.proto.add(solver_form(Linear().add(1, variable).add(-most, touched[unit])) <= 0)
+        total.add(1, *touched.values())
+        self._cover(index, bundle, touched, beyond=bool(scope.bound))
+
+    def _counts_at(self, unit: int, bundle: Bundle) -> list[tuple[IntVar, int]]:
+        """What says whether a bundle has pods in a unit: counts, with the most that each can be."""
+        program, found = self.program, list[tuple[IntVar, int]]()
+        leaf = program.leaf_of_unit(unit)
+        for owner in dict.fromkeys(program.owners[item] for item in bundle.items):
+            one = program.all[owner]
+            if one.reach is Reach.LEAF and leaf in program.homes[owner]:
+                found.append((program.homes[owner][leaf], one.many))
+        for item in bundle.items:
+            if (there := program.at.get((item, unit))) is not None:
+                found.append((there, program.room_at(program.shape_of[item], program.units[unit])))
+        return found
+
+    def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar], *, beyond: bool) -> None:
+        """What is touched lies in the home, and is at least as many leaves as all pods need there."""
+        inside: dict[int, list[int]] = defaultdict(list)
+        for unit in touched:
+            for domain in self.program.path(self.program.leaf_of_unit(unit)):
+                inside[domain].append(unit)
+        homes = self.program.homes[index]
+        for unit, variable in touched.items():
+            above = (homes[domain] for domain in self.program.path(self.program.leaf_of_unit(unit)) if domain in homes)
+            self.proto.add(solver_form(Linear().add(1, variable).add(-1, *above)) <= 0)
+        for domain, home in homes.items() if not beyond else ():
+            least = self.program.fewest(bundle, inside[domain])
+            row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, home)
+            self.proto.add(solver_form(row) >= 0)
+
+    def _integer(self, most: int, value: Callable[[list[int]], int], leaf: int) -> IntVar:
+        variable = self.program.integer(most, leaf)
+        self.program.derived.append((variable, value))
+        return variable
+
+    # O4
+
+    @property
+    def packing(self) -> PackingValues:
+        """What O4 counts; pods of DaemonSets leave a node empty."""
+        if self._packing is None:
+            program, there = self.program, defaultdict[int, list[PodCount]](list)
+            for (shape, place), variable in program.counts.items():
+                one = program.shapes[shape]
+                if not one.daemon:
+                    there[place].append(
+                        PodCount(one.request, min(one.total, program.room_at(shape, [place])), variable)
+                    )
+            places = [where for where in program.places if isinstance(where, NodeSet)]
+            self._packing = PackingValues(self.dense, self.proto, places, there, program.fillings)
+        return self._packing
+
+    def _encode_packing(self, packing: PackingValues, solution: Solution, found: list[int]) -> None:
+        opened: set[int] = set()
+        for place, nodes in newly_filled(self.dense, self.program.pods.place_of, solution).items():
+            if place in packing.filled:
+                found[packing.filled[place].index] = len(nodes)
+                opened.update(self.program.path(self.program.places[place].leaf))
+        for domain in opened & packing.opened.keys():
+            found[packing.opened[domain].index] = 1

@@ -1,0 +1,201 @@
+"""Pooled pods by hand on small trees, and value after value against every placement of tiny instances."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from ortools.sat.python import cp_model
+
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.dense_builder import make_dense
+from placer.instance import SubGroupPolicy
+from placer.methods.events import TooLarge
+from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
+from placer.verify import verify
+from tests.bounds.test_bounds_hold import MOST
+from tests.examples import seed_blocks
+from tests.methods.decomposed.test_tree_master import criterion_of, solver, spines
+from tests.oracle import placements
+from tests.tiny import tiny, tiny_network
+from tests.world import World, hard, soft
+
+
+def least(program: PooledProgram) -> int:
+    """The optimum."""
+    found = solver()
+    assert found.solve(program.model) == cp_model.OPTIMAL
+    return round(found.objective_value)
+
+
+def of_world(world: World) -> tuple[int, int]:
+    """Least ``locality`` as the coarse program and the other one have it."""
+    dense = make_dense(world.instance())
+    return least(PooledProgram(PooledPods(dense, coarse=True))), least(PooledProgram(PooledPods(dense)))
+
+
+def pooled(dense: Dense) -> list[int]:
+    """Criteria that the model of pooled pods decides, none where it does not tell all."""
+    names = PooledModel(dense).makers if dense.classes and PooledModel.knows(dense) else {}
+    return [index for index, (name, _) in enumerate(dense.criteria) if name in names]
+
+
+def decided(dense: Dense, model: PooledModel) -> Solution:
+    """Value after value, each kept; the solution of the last."""
+    found = solver()
+    for criterion in pooled(dense):
+        model.aim(criterion)
+        assert found.solve(model.proto) == cp_model.OPTIMAL
+        model.keep(criterion, round(found.objective_value))
+    return model.read(list(found.response_proto.solution))
+
+
+# By hand
+
+
+def test_what_fits_alone_does_not_fit_together() -> None:
+    # Five gangs of 5 GPUs, leaves of 8: the fifth is in what is left of two leaves.
+    world = spines()
+    for name in "pqrst":
+        world.pods_of(" ".join(f"{name}{number}" for number in range(5)), world.gang(name, 5, topology=soft()))
+    assert of_world(world) == (30, 30)
+
+
+def test_spines_are_full_before_their_leaves_are() -> None:
+    # Three gangs of 6 GPUs and one of 12 take 30 of 32. The 12 beside a 6 are more than a spine of 16: either they are
+    # on both spines (36) and each 6 in a leaf (18), or they are in one (24), two of the 6 in leaves (12), one on both.
+    world = spines()
+    for name in "pqr":
+        world.pods_of(" ".join(f"{name}{number}" for number in range(6)), world.gang(name, 6, topology=soft()))
+    world.pods_of(" ".join(f"s{number}" for number in range(12)), world.gang("s", 12, topology=soft()))
+    assert of_world(world) == (54, 54)
+
+
+def test_the_coarse_program_sees_leaves_and_no_nodes() -> None:
+    # Two nodes of 4 GPUs in a leaf hold no two pods of 3 and a pod of 2, which takes 8 as well.
+    world = World()
+    world.nodes("a b c d")
+    world.hyper("spine", 2, f"{world.hyper('leaf0', 1, 'a b')} {world.hyper('leaf1', 1, 'c d')}")
+    gang = world.gang("g", 3, topology=soft())
+    world.pods_of("p q", gang, 3)
+    world.pod("r", gang, 2)
+    coarse, fine = of_world(world)
+    assert (coarse, fine) == (3, 6)
+
+
+def test_homes_of_subgroups_are_inside_those_of_their_group() -> None:
+    # Two subgroups of 5, each in a leaf of 8, and the group in one spine.
+    world = spines()
+    gang = world.gang("g", 10, topology=hard(2), policies=[SubGroupPolicy("part", 5, 0, hard(1))])
+    for part in "xy":
+        world.pods_of(" ".join(f"{part}{number}" for number in range(5)), gang, part=part)
+    assert of_world(world) == (10 * 2 + 10 * 1, 10 * 2 + 10 * 1)
+
+
+def test_it_says_nothing_where_pods_of_one_shape_differ() -> None:
+    assert not any(tells_all(dense) for seed in range(20) if (dense := make_dense(tiny_network(seed).instance)).network)
+
+
+# Against every placement
+
+
+def full(dense: Dense, solution: Solution) -> bool:
+    return sum(solution.values()) == sum(one.size for one in dense.classes)
+
+
+blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=2))
+
+
+@blocks
+def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: range) -> None:
+    looked_at = 0
+    for seed in seeds:
+        instance = tiny(seed).instance
+        dense = make_dense(instance)
+        criteria = pooled(dense)
+        every = [dense.solution(each) for each in islice(placements(instance), MOST)] if criteria else []
+        whole = [score_solution(dense, each) for each in every if full(dense, each)]
+        if not whole:
+            continue
+        looked_at += 1
+        read = decided(dense, PooledModel(dense))
+        assert verify(instance, dense.placement(read)) == [], seed
+        assert full(dense, read), seed
+        best = min([values[each] for each in criteria] for values in whole)
+        reached = [score_solution(dense, read)[each] for each in criteria]
+        assert reached <= best, seed
+        assert len(every) == MOST or reached == best, seed
+    assert looked_at
+
+
+@blocks
+def test_the_coarse_program_is_never_above_it(seeds: range) -> None:
+    looked_at = 0
+    for seed in seeds:
+        dense = make_dense(tiny(seed).instance)
+        if ("locality", None) not in dense.criteria or not dense.classes or not tells_all(dense):
+            continue
+        program, found = PooledProgram(PooledPods(dense)), solver()
+        if found.solve(program.model) == cp_model.OPTIMAL:
+            looked_at += 1
+            assert least(PooledProgram(PooledPods(dense, coarse=True))) <= round(found.objective_value), seed
+    assert looked_at
+
+
+@blocks
+def test_every_placement_is_a_point_with_its_values(seeds: range) -> None:
+    looked_at = 0
+    for seed in seeds:
+        instance = tiny(seed).instance
+        dense = make_dense(instance)
+        criteria = pooled(dense)
+        for placement in islice(placements(instance), 40) if criteria else ():
+            solution = dense.solution(placement)
+            if full(dense, solution):
+                looked_at += 1
+                model = PooledModel(dense)
+                values = [model.aim(criterion) for criterion in criteria]
+                for index, value in enumerate(model.encode(solution)):
+                    domain = model.proto.proto.variables[index].domain
+                    domain.clear()
+                    domain.extend([value, value])
+                found = solver()
+                assert found.solve(model.proto) == cp_model.OPTIMAL, seed
+                point = list(found.response_proto.solution)
+                shown = [each.at(lambda variable, point=point: point[variable.index]) for each in values]  # type: ignore[misc]
+                assert shown == [score_solution(dense, solution)[each] for each in criteria], seed
+    assert looked_at
+
+
+@blocks
+def test_every_placement_is_a_point_of_the_coarse_program(seeds: range) -> None:
+    looked_at = 0
+    for seed in seeds:
+        instance = tiny(seed).instance
+        dense = make_dense(instance)
+        if ("locality", None) not in dense.criteria or not dense.classes or not tells_all(dense):
+            continue
+        criterion = criterion_of(dense, "locality")
+        for placement in islice(placements(instance), 40):
+            solution = dense.solution(placement)
+            if full(dense, solution):
+                looked_at += 1
+                program = PooledProgram(PooledPods(dense, coarse=True))
+                for index, value in enumerate(program.encode(solution)):
+                    domain = program.model.proto.variables[index].domain
+                    domain.clear()
+                    domain.extend([value, value])
+                assert least(program) == score_solution(dense, solution)[criterion], seed
+    assert looked_at
+
+
+def test_too_many_columns_are_not_built() -> None:
+    dense = make_dense(spines().instance())
+    world = spines()
+    world.pods_of("a b", world.gang("g", 2, topology=soft()))
+    dense = make_dense(world.instance())
+    columns = PooledPods(dense).columns
+    PooledModel(dense, columns)
+    with pytest.raises(TooLarge, match=f"{columns} columns, at most {columns - 1}"):
+        PooledModel(dense, columns - 1)
