@@ -1,12 +1,12 @@
 """The cluster: what is read of it, what is to be bound, what is written to it; the only room that talks to it.
 
 ======================  ===============================================================================================
-``cluster.reading``     HTTP (``client``), names in it (``paths``), views of objects (``views``), which fields are kept
-                        (``field_filter``), lists as an instance with room for pods of DaemonSets (``snapshot``) and
-                        with what earlier passes left behind (``earlier_passes``, ``gang_record``, ``released``), what
-                        passes are kept to (``guards``), names replaced (``anonymize``), events of pods and nodes
-                        (``watch``), who has gone since (``departures``); what we may do (``access``), who else
-                        schedules (``schedulers``)
+``cluster.reading``     HTTP (``client``) and who we are there (``credentials``), names in it (``paths``), views of
+                        objects (``views``), which fields are kept (``field_filter``), lists as an instance with room
+                        for pods of DaemonSets (``snapshot``) and with what earlier passes left behind
+                        (``earlier_passes``, ``gang_record``, ``released``), what passes are kept to (``guards``), names
+                        replaced (``anonymize``), events of pods and nodes (``watch``), who has gone since
+                        (``departures``); what we may do (``access``), who else schedules (``schedulers``)
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
                         are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
                         became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``),

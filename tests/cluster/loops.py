@@ -73,10 +73,11 @@ def looping(
     url: str | None = None,
     method: str = "greedy",
     gates: bool = False,
+    client: Client | None = None,
 ) -> Iterator[Loop]:
     """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one."""
     loop = Loop()
-    client = Client.connect(str(control_plane.kubeconfig("loop", url=url)))
+    client = client or Client.connect(str(control_plane.kubeconfig("loop", url=url)))
     wanted = replace(_OPTIONS, every=every, method=method, gates=gates)
 
     def work() -> None:

@@ -18,6 +18,7 @@ import urllib3
 
 from placer.cluster import Client
 from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, listed, server_time
+from placer.cluster.reading.credentials import Account, Credentials
 from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
 
@@ -71,7 +72,8 @@ def serving(*answers: KubeletAnswer | Answering) -> Iterator[Scripted]:
 def asking(script: Scripted, waits: list[float] | None = None) -> Iterator[Client]:
     sleep = ([] if waits is None else waits).append
     with urllib3.PoolManager() as pool:
-        yield Client(script.url, pool, lambda: {"authorization": "Bearer t"}, sleep)
+        account = Account(script.url, pool, {"authorization": "Bearer t"})
+        yield Client(Credentials(lambda: account), sleep)
 
 
 def refusal(status: int, message: str) -> KubeletAnswer:
@@ -303,7 +305,7 @@ def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_kubeconfig_is_read(kubeconfig: Path) -> None:
     client = Client.connect(str(kubeconfig))
     assert client.url == "http://one.invalid:1"
-    assert client._headers() == {"authorization": "Bearer secret-token"}
+    assert client._credentials.caller().headers == {"authorization": "Bearer secret-token"}
 
 
 def test_a_context_is_chosen(kubeconfig: Path) -> None:

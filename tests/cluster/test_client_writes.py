@@ -13,6 +13,7 @@ import pytest
 import urllib3
 
 from placer.cluster.reading.client import MERGE, Busy, Client, Unanswered
+from placer.cluster.reading.credentials import Account, Credentials
 from placer.errors import ClusterError
 
 #: Status, headers and parts of an answer; status 0: none, the connection is closed.
@@ -70,10 +71,9 @@ def writing(*said: Any) -> Iterator[tuple[Server, Client]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening, urllib3.PoolManager() as pool:
         threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
         try:
-            yield (
-                server,
-                Client(f"http://127.0.0.1:{listening.server_address[1]}", pool, lambda: {"authorization": "Bearer t"}),
-            )
+            url = f"http://127.0.0.1:{listening.server_address[1]}"
+            account = Account(url, pool, {"authorization": "Bearer t"})
+            yield server, Client(Credentials(lambda: account))
         finally:
             server.goes_on.set()
             listening.shutdown()

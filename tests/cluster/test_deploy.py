@@ -209,7 +209,10 @@ def in_a_pod(deployed: Deployed, monkeypatch: pytest.MonkeyPatch, folder: Path) 
 def test_a_token_that_the_kubelet_renews_is_used(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The library reads the file again after a minute; here at once. The new token is of an account without rights."""
+    """The library reads the file again after a minute; here at once. The new token is of an account without rights. A
+    file that has nothing in it for a moment ends nothing.
+    """
+    monkeypatch.setattr("placer.cluster.reading.credentials._FRESH", 0.0)
     deployed.apply("base")
     make_nobody(deployed)
     in_a_pod(deployed, monkeypatch, tmp_path)
@@ -221,6 +224,8 @@ def test_a_token_that_the_kubelet_renews_is_used(
 
     monkeypatch.setattr(InClusterConfigLoader, "_read_token_file", read_and_expire)
     client = Client.connect()
+    assert client.get("/api/v1/nodes").status == 200
+    (tmp_path / "token").write_text("")
     assert client.get("/api/v1/nodes").status == 200
     (tmp_path / "renewed").mkdir()
     deployed.given_to_pod("nobody", tmp_path / "renewed")

@@ -1,13 +1,12 @@
-"""HTTP to an API server: how it is found, who we are there, what is tried again, lists in pages.
+"""HTTP to an API server: what is tried again, lists in pages.
 
-The ``kubernetes`` library finds the server and the credentials (kubeconfig, plug-ins that fetch tokens, the service
-account of a pod) and makes the pool of connections. Its typed calls are not used: they take many times as long as the
-text they read.
+How it is found and who we are there is another matter (:mod:`placer.cluster.reading.credentials`). A request that is
+answered with 401 was not done, whatever it was: it goes out once more where who we are can be read anew. The typed
+calls of the ``kubernetes`` library are not used: they take many times as long as the text they read.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -19,8 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
-from placer.errors import ClusterError, UsageError
-from placer.extras import how_to_install
+from placer.cluster.reading.credentials import Credentials, find_account
+from placer.errors import ClusterError
 
 if TYPE_CHECKING:
     import urllib3
@@ -81,8 +80,6 @@ _PAGE_BYTES = 8 * 2**20
 _STARTS = 3
 #: Where a kubelet writes the namespace of a pod with a service account.
 _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-#: Connections that are kept; as many requests may be under way at once without opening new ones.
-_CONNECTIONS = 32
 
 
 class Unanswered(ClusterError):
@@ -325,26 +322,16 @@ class Client:
 
     Parameters
     ----------
-    url
-        Of the server.
-    pool
-        Connections to it, which verify it.
-    headers
-        Gives the headers that say who we are, anew for each request, since tokens end.
+    credentials
+        Where it is, and who we are there.
     sleep
         Waits; tests put something faster here.
     """
 
-    def __init__(
-        self,
-        url: str,
-        pool: urllib3.PoolManager,
-        headers: Callable[[], Mapping[str, str]],
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.url = url.rstrip("/")
+    def __init__(self, credentials: Credentials, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.url = credentials.url
         self.until: float | None = None  #: ``time.monotonic()`` up to which the server may have us wait
-        self._pool, self._headers, self._sleep = pool, headers, sleep
+        self._credentials, self._sleep = credentials, sleep
         self._clock = ServerClock()
 
     def now(self) -> datetime:
@@ -366,14 +353,10 @@ class Client:
         ------
         UsageError
             The file or the context is not there, or the library that reads them is not installed.
+        ClusterError
+            A plug-in that is to say who we are fails.
         """
-        configuration, api_client = _configuration(kubeconfig, context)
-
-        def headers() -> dict[str, str]:
-            settings = configuration.auth_settings().values()
-            return {each["key"]: each["value"] for each in settings if each["in"] == "header" and each["value"]}
-
-        return cls(configuration.host, api_client.rest_client.pool_manager, headers)
+        return cls(Credentials(find_account(kubeconfig, context)))
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something below the server's root; what may work the next time is asked again.
@@ -437,19 +420,19 @@ class Client:
         Raises
         ------
         Unanswered
-            No answer came in time, or the connection broke: it may have happened, or not.
+            No answer came in time, or the connection broke: it may have happened, or not. Or the server does not know
+            us, and who we are cannot be read anew: it has not.
         """
         import json
 
         import urllib3
 
         query = f"?{urlencode(parameters)}" if parameters else ""
-        headers = {"Accept": "application/json", "Content-Type": kind, **self._headers()}
         data = None if body is None else json.dumps(body).encode()
         asked = time.monotonic()
         try:
-            answer = self._pool.request(
-                method, f"{self.url}{path}{query}", body=data, headers=headers, retries=False, timeout=timeout
+            answer = self._request(
+                method, f"{self.url}{path}{query}", {"Content-Type": kind}, body=data, timeout=timeout
             )
         except urllib3.exceptions.HTTPError as error:
             never = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
@@ -477,12 +460,9 @@ class Client:
         import urllib3
 
         timeout = urllib3.Timeout(connect=_CONNECT, read=_READ * 2)
-        headers = {"Accept": "application/json", **self._headers()}
         url = f"{self.url}{path}?{urlencode(parameters)}"
         try:
-            answer = self._pool.request(
-                "GET", url, headers=headers, retries=False, timeout=timeout, preload_content=False
-            )
+            answer = self._request("GET", url, timeout=timeout, preload_content=False)
             try:
                 if answer.status == 410:  # said before the first event or in one: it means the same
                     yield b'{"type":"ERROR","object":{"code":410}}'
@@ -500,6 +480,26 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unanswered(f"{self.url}{path}: {error}") from error
 
+    def _request(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> urllib3.BaseHTTPResponse:
+        """Send something once; where the server does not know us, once more as who we are by now."""
+        headers = {"Accept": "application/json", **(headers or {})}
+        caller = self._credentials.caller()
+        answer = caller.pool.request(method, url, headers={**headers, **caller.headers}, retries=False, **options)
+        if answer.status != 401:
+            return answer
+        try:
+            found = self._credentials.renewed(caller)
+        except ClusterError as error:
+            answer.close()
+            message = f"{self.url}: the server does not know who we are (401), and that cannot be read anew: {error}"
+            raise Unanswered(message, sent=False) from error
+        if found is None:
+            return answer
+        answer.close()
+        return found.pool.request(method, url, headers={**headers, **found.headers}, retries=False, **options)
+
     def _ask(self, url: str, path: str, most: int | None) -> tuple[Response | None, float | None, str]:
         """One question: the answer, or None with the seconds the server wants us to wait and what the matter is.
 
@@ -508,12 +508,9 @@ class Client:
         import urllib3
 
         timeout = urllib3.Timeout(connect=_CONNECT, read=_READ)
-        headers = {"Accept": "application/json", **self._headers()}
         asked = time.monotonic()
         try:
-            answer = self._pool.request(
-                "GET", url, headers=headers, retries=False, timeout=timeout, preload_content=False
-            )
+            answer = self._request("GET", url, timeout=timeout, preload_content=False)
             self._clock.note(answer.headers, asked)
             text = _read(answer, path, most)
         except urllib3.exceptions.SSLError as error:
@@ -530,34 +527,6 @@ class Client:
         if answer.status == 403:
             raise Forbidden(f"{path}: not allowed (403 {message})")
         raise ClusterError(f"{self.url}{path}: {answer.status} {message}")
-
-
-def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, Any]:
-    """Read where the server is and who we are there; the configuration, and the library's client made from it."""
-    try:
-        import kubernetes
-        import yaml
-    except ImportError as error:
-        raise UsageError(f"a cluster needs the library kubernetes: {how_to_install('cluster')}") from error
-    library: Any = kubernetes
-    config, configuration = library.config, library.client.Configuration()
-    file = kubeconfig or os.environ.get("KUBECONFIG")
-    default = os.path.expanduser("~/.kube/config")
-    if file is None and (context is not None or os.path.exists(default)):
-        file = default
-    broken = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, LookupError, AttributeError)
-    try:
-        if file is not None:
-            config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
-        else:
-            config.load_incluster_config(client_configuration=configuration)
-    except broken as error:
-        if file is not None:
-            raise UsageError(f"kubeconfig {file}: {error}") from error
-        message = "no kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config), and this is no pod of a cluster"
-        raise UsageError(message) from error
-    configuration.connection_pool_maxsize = _CONNECTIONS
-    return configuration, library.client.ApiClient(configuration)
 
 
 def own_namespace() -> str | None:

@@ -1,0 +1,282 @@
+"""Who we are at an API server: read at the beginning, and anew when it has expired or the server does not take it.
+
+The ``kubernetes`` library finds the server and the credentials: kubeconfig, plug-ins that fetch tokens, the service
+account of a pod. It makes the pool of connections, too. What it leaves to its users is here:
+
+- A 401 has everything read anew, as kubectl has it: a token file that was replaced, a kubeconfig that was written anew,
+  a plug-in that has another token or certificate. The library heeds nothing but the time at which a token expires.
+- A plug-in that fails is an error. The library logs what it said and goes on as nobody.
+- What cannot be read anew is no matter as long as the server takes what was read before.
+- One thread at a time reads, so that a plug-in is called once and not by each of them, and not for each request: to the
+  library a token has expired five minutes before it does, so one that lasts no longer would be fetched again and again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placer.errors import ClusterError, PlacerError, UsageError
+from placer.extras import how_to_install
+
+if TYPE_CHECKING:
+    import urllib3
+
+__all__ = ["Account", "Caller", "Credentials", "find_account"]
+
+#: Connections that are kept; as many requests may be under way at once without opening new ones.
+_CONNECTIONS = 32
+#: Seconds for which what was read stays as it is, unless the server refuses it; and those from one refusal that had
+#: everything read to the next one that may.
+_FRESH, _AGAIN = 5.0, 1.0
+#: Module of the library that logs what a plug-in did wrong, and logs nothing else.
+_LOGS = "kube_config"
+
+
+class Account(NamedTuple):
+    """What was read: where the server is, and what says who we are there.
+
+    Parameters
+    ----------
+    url
+        Of the server.
+    pool
+        Connections to it, which verify it, and show it our certificate where we have one.
+    headers
+        That say who we are.
+    look_again
+        Gives these headers, or others where they have expired; None: they never do.
+    """
+
+    url: str
+    pool: urllib3.PoolManager
+    headers: Mapping[str, str]
+    look_again: Callable[[], Mapping[str, str]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """Who we are in one request: the headers that say it, and the connections over which it is said."""
+
+    pool: urllib3.PoolManager
+    headers: Mapping[str, str]
+
+
+class Credentials:
+    """Who we are, for any number of threads.
+
+    Parameters
+    ----------
+    read
+        Reads all of it; called at once, and after a refusal.
+
+    Raises
+    ------
+    PlacerError
+        It cannot be read.
+    """
+
+    def __init__(self, read: Callable[[], Account]) -> None:
+        self._read, self._lock = read, threading.Lock()
+        self._account = read()
+        self._caller = Caller(self._account.pool, self._account.headers)
+        self._asked = time.monotonic()
+        self._tried: float | None = None
+        self._trouble: ClusterError | None = None
+
+    @property
+    def url(self) -> str:
+        """Of the server."""
+        return self._account.url.rstrip("/")
+
+    def caller(self) -> Caller:
+        """Who we are now; the same as before where that cannot be read anew."""
+        with self._lock:
+            look_again = self._account.look_again
+            if look_again is not None and time.monotonic() - self._asked >= _FRESH:
+                with suppress(ClusterError):  # the server says whether that matters
+                    headers = look_again()
+                    if headers != self._caller.headers:
+                        self._caller = Caller(self._account.pool, headers)
+                self._asked = time.monotonic()
+            return self._caller
+
+    def renewed(self, refused: Caller) -> Caller | None:
+        """Who we are after all, where the server did not know us.
+
+        Parameters
+        ----------
+        refused
+            Who we were in the request that was answered with 401.
+
+        Returns
+        -------
+        Caller | None
+            None where nothing else is to be had: we are who the server does not know.
+
+        Raises
+        ------
+        ClusterError
+            It cannot be read.
+        """
+        with self._lock:
+            if self._caller is not refused:  # another thread was refused before
+                return self._caller
+            if self._tried is not None and time.monotonic() - self._tried < _AGAIN:
+                if self._trouble is not None:
+                    raise self._trouble
+                return None
+            self._trouble = None
+            try:
+                return self._read_anew(refused)
+            except ClusterError as error:
+                self._trouble = error
+                raise
+            finally:
+                self._tried = self._asked = time.monotonic()
+
+    def _read_anew(self, refused: Caller) -> Caller | None:
+        try:
+            account = self._read()
+        except PlacerError as error:
+            raise ClusterError(str(error)) from error
+        if account.url.rstrip("/") != self.url:
+            raise ClusterError(f"the kubeconfig names the server {account.url} now, not {self.url} as in the beginning")
+        found = Caller(account.pool, account.headers)
+        if found.headers == refused.headers and not _shows_certificate(account.pool):
+            return None
+        self._account, self._caller = account, found
+        return found
+
+
+def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Account]:
+    """Find where it is said who we are; what is returned reads it, each time the same context.
+
+    Parameters
+    ----------
+    kubeconfig
+        A file; None: ``KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we are in.
+    context
+        One of the file's; None: the one that is its current one now.
+
+    Raises
+    ------
+    UsageError
+        The file or the context is not there, or the library that reads them is not installed.
+    """
+    file = kubeconfig or os.environ.get("KUBECONFIG")
+    default = os.path.expanduser("~/.kube/config")
+    if file is None and (context is not None or os.path.exists(default)):
+        file = default
+    if file is None:
+        return _read_service_account
+    if context is None:
+        with _told_as(UsageError, f"kubeconfig {file}"):
+            context = str(_library().config.list_kube_config_contexts(config_file=file)[1]["name"])
+    return partial(_read_kubeconfig, file, context)
+
+
+def _library() -> Any:
+    try:
+        import kubernetes
+    except ImportError as error:
+        raise UsageError(f"a cluster needs the library kubernetes: {how_to_install('cluster')}") from error
+    return kubernetes
+
+
+def _read_kubeconfig(file: str, context: str) -> Account:
+    library = _library()
+    configuration = library.client.Configuration()
+    with _told_as(UsageError, f"kubeconfig {file}"), _heard_of_plugin(f"kubeconfig {file}, context {context}"):
+        library.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
+    return _account(library, configuration, f"kubeconfig {file}, context {context}")
+
+
+def _read_service_account() -> Account:
+    library = _library()
+    configuration = library.client.Configuration()
+    if not os.environ.get("KUBERNETES_SERVICE_HOST"):
+        message = "no kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config), and this is no pod of a cluster"
+        raise UsageError(message)
+    where = "the service account of this pod"
+    with _told_as(UsageError, where):
+        library.config.load_incluster_config(client_configuration=configuration)
+    return _account(library, configuration, where)
+
+
+def _account(library: Any, configuration: Any, where: str) -> Account:
+    configuration.connection_pool_maxsize = _CONNECTIONS
+
+    def headers() -> dict[str, str]:
+        with _told_as(ClusterError, where), _heard_of_plugin(where):
+            settings = configuration.auth_settings().values()
+        found = {each["key"]: each["value"].strip() for each in settings if each["in"] == "header" and each["value"]}
+        for name, value in found.items():
+            if not (value.isascii() and value.isprintable()):
+                raise ClusterError(f"{where}: found a token with characters that a header cannot have ({name})")
+        return found
+
+    hook, configuration.refresh_api_key_hook = configuration.refresh_api_key_hook, None
+    first = headers()  # which were read right now, and are not to be fetched once more
+    configuration.refresh_api_key_hook = hook
+    pool: urllib3.PoolManager = library.client.ApiClient(configuration).rest_client.pool_manager
+    return Account(configuration.host, pool, first, headers)
+
+
+def _shows_certificate(pool: urllib3.PoolManager) -> bool:
+    return pool.connection_pool_kw.get("cert_file") is not None
+
+
+@contextmanager
+def _told_as(kind: type[PlacerError], what: str) -> Iterator[None]:
+    """Tell whatever the library raises of what it reads as an error of ours."""
+    import yaml
+
+    broken = (
+        _library().config.ConfigException,
+        yaml.YAMLError,
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+    )
+    try:
+        yield
+    except broken as error:
+        raise kind(f"{what}: {error}") from error
+
+
+class _Listening(logging.Handler):
+    """Notes the errors that the library logs in one thread."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.module == _LOGS and record.thread == self._thread:
+            self.said.append(record.getMessage())
+
+
+@contextmanager
+def _heard_of_plugin(where: str) -> Iterator[None]:
+    """Raise what the library logs of a plug-in that failed."""
+    listening = _Listening()
+    root = logging.getLogger()
+    root.addHandler(listening)
+    try:
+        yield
+    finally:
+        root.removeHandler(listening)
+    if listening.said:
+        said = "; ".join(listening.said)
+        raise ClusterError(f"{where}: the plug-in of its user gave no credentials that can be used: {said}")

@@ -1,0 +1,292 @@
+"""Tokens that a real API server takes no more: in a loop, its watches and its Lease, and in the middle of a pass."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from placer.cluster import Client
+from tests.cluster.api import Api, Refused
+from tests.cluster.faults import PODS
+from tests.cluster.loops import looping
+from tests.cluster.passes import Passes, bound, gang
+from tests.cluster.plugins import FUTURE, Plugin
+from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import node
+from tests.waiting import wait_until
+
+NEVER = 3600.0
+_SECRETS = "/api/v1/namespaces/placer/secrets"
+
+
+class Tokens:
+    """Tokens of a service account that may do everything; each ends when the Secret goes that it is bound to."""
+
+    def __init__(self, api: Api, control_plane: ControlPlane) -> None:
+        self._api, self._control_plane = api, control_plane
+        self._secrets: dict[str, str] = {}
+
+    def issue(self) -> str:
+        """A new token."""
+        name = f"token-{len(self._secrets)}"
+        self._api.delete(f"{_SECRETS}/{name}")
+        secret = self._api.call("POST", _SECRETS, {"metadata": {"name": name}})
+        reference = {"kind": "Secret", "apiVersion": "v1", "name": name, "uid": secret["metadata"]["uid"]}
+        asked = {"spec": {"boundObjectRef": reference}}
+        made = self._api.call("POST", "/api/v1/namespaces/placer/serviceaccounts/rotating/token", asked)
+        token = str(made["status"]["token"])
+        self._secrets[token] = name
+        return token
+
+    def revoke(self, token: str) -> None:
+        """End a token; returns when the server, which keeps for ten seconds what it has found out, refuses it."""
+        self._api.delete(f"{_SECRETS}/{self._secrets[token]}")
+        theirs = Api(self._control_plane.url, self._control_plane.certificate, token)
+        wait_until(lambda: _is_unknown(theirs), "the end of a token")
+
+    def revoke_all(self) -> None:
+        for name in self._secrets.values():
+            self._api.delete(f"{_SECRETS}/{name}")
+
+
+def _is_unknown(api: Api) -> bool:
+    try:
+        api.get("/api/v1/namespaces/default")
+    except Refused as refusal:
+        return refusal.status == 401
+    return False
+
+
+@pytest.fixture
+def tokens(cluster: Api, control_plane: ControlPlane, install: Callable[[str], None]) -> Iterator[Tokens]:
+    install("volcano")
+    group = "rbac.authorization.k8s.io"
+    accounts, bindings = "/api/v1/namespaces/placer/serviceaccounts", f"/apis/{group}/v1/clusterrolebindings"
+    cluster.delete(f"{accounts}/rotating")
+    cluster.delete(f"{bindings}/rotating")
+    cluster.call("POST", accounts, {"metadata": {"name": "rotating"}})
+    subject = {"kind": "ServiceAccount", "name": "rotating", "namespace": "placer"}
+    role = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": group}
+    cluster.call("POST", bindings, {"metadata": {"name": "rotating"}, "roleRef": role, "subjects": [subject]})
+    found = Tokens(cluster, control_plane)
+    yield found
+    found.revoke_all()
+    cluster.delete(f"{bindings}/rotating")
+    cluster.delete(f"{accounts}/rotating")
+
+
+class Source(Protocol):
+    """Where a process has its token from."""
+
+    #: What is said when there is none.
+    missing: str
+
+    def give(self, token: str) -> None:
+        """Have this token be the one from now on."""
+
+    def lose(self) -> None:
+        """Have no token to give."""
+
+    def client(self, url: str | None = None) -> Client:
+        """A client that has its token from here."""
+
+
+class _File:
+    """A file that a kubeconfig names (``tokenFile``), replaced as a kubelet replaces it."""
+
+    missing = "No such file or directory"
+
+    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
+        self._control_plane, self._folder = control_plane, folder
+
+    @property
+    def path(self) -> Path:
+        return self._folder / "token"
+
+    def give(self, token: str) -> None:
+        new = self._folder / "new"
+        new.write_text(token)
+        new.replace(self.path)
+
+    def lose(self) -> None:
+        self.path.unlink()
+
+    def kubeconfig(self, url: str | None = None) -> str:
+        return _written(self._control_plane, {"tokenFile": str(self.path)}, url)
+
+    def client(self, url: str | None = None) -> Client:
+        return Client.connect(self.kubeconfig(url))
+
+
+class _OfPod(_File):
+    """The file that a kubelet gives a pod."""
+
+    missing = "Service token file does not exist"
+
+    def __init__(self, control_plane: ControlPlane, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(control_plane, folder)
+        host, _, port = control_plane.url.removeprefix("https://").rpartition(":")
+        patch.setenv("HOME", str(folder))
+        patch.delenv("KUBECONFIG", raising=False)
+        patch.setenv("KUBERNETES_SERVICE_HOST", host)
+        patch.setenv("KUBERNETES_SERVICE_PORT", port)
+        where = "kubernetes.config.incluster_config.SERVICE"
+        patch.setattr(f"{where}_TOKEN_FILENAME", str(self.path))
+        patch.setattr(f"{where}_CERT_FILENAME", str(control_plane.certificate))
+
+    def client(self, url: str | None = None) -> Client:
+        assert url is None
+        return Client.connect()
+
+
+class _Program:
+    """A plug-in, which says that its tokens last for ever."""
+
+    missing = "process returned 1. log in first"
+
+    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
+        self._control_plane, self.plugin = control_plane, Plugin(folder)
+
+    def give(self, token: str) -> None:
+        self.plugin.gives(token, FUTURE)
+
+    def lose(self) -> None:
+        self.plugin.fails("log in first")
+
+    def client(self, url: str | None = None) -> Client:
+        return Client.connect(_written(self._control_plane, self.plugin.user, url))
+
+
+def _written(control_plane: ControlPlane, user: dict[str, Any], url: str | None) -> str:
+    path = control_plane.kubeconfig("rotating", url=url)
+    document = json.loads(path.read_text())
+    document["users"][0]["user"] = user
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+@pytest.fixture(params=["file", "pod", "plug-in"])
+def source(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Source:
+    if request.param == "pod":
+        return _OfPod(control_plane, tmp_path, monkeypatch)
+    return _File(control_plane, tmp_path) if request.param == "file" else _Program(control_plane, tmp_path)
+
+
+def test_a_loop_goes_on_with_the_next_token_as_if_nothing_had_happened(
+    cluster: Api, control_plane: ControlPlane, tokens: Tokens, source: Source
+) -> None:
+    """Its watches are opened again by the new one, so it hears of what comes; passes, Lease and Events use it, too."""
+    cluster.create(node("n1", cpu=8), *gang("first", 2))
+    old = tokens.issue()
+    source.give(old)
+    with looping(control_plane, NEVER, client=source.client()) as loop:
+        assert loop.bound == 2
+        source.give(tokens.issue())
+        tokens.revoke(old)
+        cluster.create(*gang("second", 2))
+        wait_until(lambda: loop.bound == 4, "the binding of what came after the end of the token")
+        cluster.create(live_pod("third", cpu=1))
+        wait_until(lambda: loop.bound == 5, "another one")
+        assert [(each.error, each.troubles) for each in loop.passes if each.error or each.troubles] == []
+    assert loop.reasons == []
+    lease = cluster.get("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer")
+    assert "holderIdentity" not in lease["spec"]  # it was given back, which the old token could not
+
+
+def test_a_loop_without_a_token_tells_why_and_goes_on_when_there_is_one(
+    cluster: Api, control_plane: ControlPlane, tokens: Tokens, source: Source
+) -> None:
+    cluster.create(node("n1", cpu=8), *gang("first", 2))
+    old = tokens.issue()
+    source.give(old)
+    with looping(control_plane, 0.5, client=source.client()) as loop:
+        assert loop.bound == 2
+        source.lose()
+        tokens.revoke(old)
+        cluster.create(*gang("second", 2))
+        wait_until(lambda: any(source.missing in (each.error or "") for each in loop.passes), "a pass that says it")
+        assert loop.bound == 2
+        source.give(tokens.issue())
+        wait_until(lambda: loop.bound == 4, "the binding of what came meanwhile")
+    assert bound(cluster).keys() == {"first-0", "first-1", "second-0", "second-1"}
+
+
+@pytest.fixture
+def file(control_plane: ControlPlane, passes: Passes, proxy: Proxy, tmp_path: Path) -> _File:
+    """Passes have their token from it."""
+    found = _File(control_plane, tmp_path)
+    passes.config = found.kubeconfig(proxy.url)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "end"),
+    [
+        ("POST", "train-3/binding"),
+        ("PATCH", "waits/status"),
+        ("POST", "/leases"),
+        ("PUT", "/leases/placer"),
+        ("GET", "/api/v1/nodes"),
+        ("GET", "/api/v1/pods?watch"),
+        ("GET", "/api/v1/nodes?watch"),
+    ],
+)
+def test_a_pass_in_which_a_token_ends_is_none_that_anybody_hears_of(
+    method: str, end: str, cluster: Api, tokens: Tokens, file: _File, passes: Passes, proxy: Proxy
+) -> None:
+    """From one request on the server refuses the old token, whatever asks with it; the file has the new one."""
+    cluster.create(node("n1", cpu=8), *gang("train", 4), live_pod("waits", cpu=100))
+    old, new = tokens.issue(), tokens.issue()
+    file.give(old)
+    ended = threading.Event()
+
+    def rule(asked: str, path: str, times: int) -> Spoil | None:
+        if not ended.is_set() and (asked == method and path.endswith(end)):
+            file.give(new)
+            ended.set()
+        refused = ended.is_set() and proxy.users[asked, path][times - 1] == f"Bearer {old}"
+        return Spoil(401, text='{"message": "Unauthorized"}') if refused else None
+
+    proxy.rule = rule
+    told = passes()
+    assert ended.is_set()
+    assert (told["bound"], told["incomplete"], told["told"]["troubles"]) == (4, [], [])
+    assert proxy.bindings() == {f"train-{number}": 1 for number in range(4)}
+    (where,) = (path for asked, path in proxy.users if asked == method and path.endswith(end))
+    assert proxy.users[method, where][:2] == [f"Bearer {old}", f"Bearer {new}"]
+    assert proxy.done[method, where] >= 1
+    assert cluster.get(f"{PODS}/waits")["status"]["conditions"][0]["reason"] == "Unschedulable"
+
+
+def test_a_plug_in_that_fails_ends_a_pass_with_6_before_anything_is_asked(
+    cluster: Api,
+    tokens: Tokens,
+    passes: Passes,
+    proxy: Proxy,
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from placer.cli import main
+
+    source = _Program(control_plane, tmp_path)
+    source.give(tokens.issue())
+    config = _written(control_plane, source.plugin.user, proxy.url)
+    passes.config = config
+    cluster.create(node("n1"), live_pod("p", cpu=1))
+    assert passes()["bound"] == 1
+    assert source.plugin.called == 1
+    asked = sum(proxy.asked.values())
+    source.lose()
+    assert main(["run", "--kubeconfig", config]) == 6
+    assert source.missing in capsys.readouterr().err
+    assert sum(proxy.asked.values()) == asked
