@@ -44,7 +44,7 @@ from placer.cluster.reading.gang_record import (
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
-from placer.cluster.reading.snapshot import Snapshot, take
+from placer.cluster.reading.snapshot import Identity, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
 from placer.cluster.writing.breaker import Breaker, PatientWriter
@@ -707,7 +707,18 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             done.backing_off,
             _gangs_on_hold(done, done.result.instance),
             gates=options.gates,
+            nominated=_nominated(done) if options.gates else {},
         )
+
+
+def _nominated(done: Pass) -> dict[Key, Identity]:
+    """Pods with the hold gate that had a nomination before this pass, and got no node of it."""
+    identities = done.snapshot.identities if done.snapshot is not None else {}
+    given = {bind.pod for gang in done.gangs for bind in gang.bound}
+    admits = done.options.guards.admits
+    return {
+        key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
+    }
 
 
 def _gangs_on_hold(done: Pass, instance: Instance) -> set[GroupKey]:

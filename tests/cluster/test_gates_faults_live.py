@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -13,14 +13,15 @@ import pytest
 
 from tests.cluster.api import Api
 from tests.cluster.fault_matrix import FAULTS
-from tests.cluster.faults import PODS
-from tests.cluster.held import GATES, all_bound, gated, held, held_gang, only_nodes
+from tests.cluster.faults import PODS, steal
+from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
 from tests.cluster.passes import Passes, leaves, overfull
 from tests.cluster.proxy import Proxy, Rule, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.test_faults_matrix_live import SHORT
 from tests.cluster.things import live_pod
 from tests.support import node
+from tests.waiting import wait_until
 
 FLAGS = (*GATES, "--settle", "0", "--gang-grace", "2", "--bind-workers", "8")
 GANGS = {"a": 4, "b": 4, "c": 3}
@@ -123,21 +124,7 @@ def test_a_pass_that_is_killed_between_two_releases_is_completed(
     """
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
     cluster.create(high, *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2))
-    config = control_plane.kubeconfig("killed", url=proxy.url)
-    arguments = ["run", "--kubeconfig", str(config), "--method", "greedy", *GATES, "--bind-workers", "1"]
-    kill = Cell(request_, "dropped", always=False).rule()
-
-    with subprocess.Popen([sys.executable, "-m", "placer", *arguments], stdout=subprocess.DEVNULL) as running:
-
-        def rule(method: str, path: str, times: int) -> Spoil | None:
-            spoil = kill(method, path, times)
-            if spoil is not None:
-                running.kill()
-            return spoil
-
-        proxy.rule = rule
-        running.wait()
-    proxy.rule = lambda *_: None
+    _killed(control_plane, proxy, Cell(request_, "dropped", always=False).rule(), "--bind-workers", "1")
     first = only_nodes(cluster)
     assert (len(first), len(gated(cluster))) == (1, 3)
     all_bound(cluster, *first)
@@ -150,3 +137,103 @@ def test_a_pass_that_is_killed_between_two_releases_is_completed(
     assert (told["unfinished"], told["released"]) == (["PodGroup default/train"], 3)
     assert all_bound(cluster, *(f"train-{number}" for number in range(4))).items() >= first.items()
     assert (overfull(cluster), len(gated(cluster))) == ([], 4)
+
+
+def _killed(control_plane: ControlPlane, proxy: Proxy, kill: Rule, *flags: str) -> None:
+    """Make a pass that is killed when a request comes that the rule spoils; that one never gets to the server."""
+    config = control_plane.kubeconfig("killed", url=proxy.url)
+    arguments = ["run", "--kubeconfig", str(config), "--method", "greedy", *GATES, *flags]
+    with subprocess.Popen([sys.executable, "-m", "placer", *arguments], stdout=subprocess.DEVNULL) as running:
+
+        def rule(method: str, path: str, times: int) -> Spoil | None:
+            spoil = kill(method, path, times)
+            if spoil is not None:
+                running.kill()
+            return spoil
+
+        proxy.rule = rule
+        running.wait()
+    proxy.rule = lambda *_: None
+
+
+def _first_release(method: str, path: str, _times: int) -> Spoil | None:
+    return FAULTS["dropped"].spoil if _releases(method, path) else None
+
+
+@pytest.fixture
+def nominated_only(cluster: Api, passes: Passes, proxy: Proxy, control_plane: ControlPlane) -> str:
+    """The pod of a gang of two, on nodes for one each, that a killed pass has nominated and not released."""
+    cluster.create(node("n1", cpu=2), node("n2", cpu=2), *held_gang("train", 2, cpu=2))
+    _killed(control_plane, proxy, _first_release, "--bind-workers", "1")
+    cluster.delete("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer")  # its holder is dead
+    (left,) = nominated(cluster)
+    assert (only_nodes(cluster), gated(cluster)) == ({}, {"train-0", "train-1"})
+    return left
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-conditions",)])
+def test_a_nomination_that_a_killed_pass_left_is_taken_back_where_the_pod_waits(
+    flags: tuple[str, ...], cluster: Api, passes: Passes, nominated_only: str, proxy: Proxy
+) -> None:
+    """It holds room in kube-scheduler. Of what waits, none is left; and then there is nothing to write any more."""
+    steal(cluster, "thief", "n1", cpu=1)
+    told = passes(*GATES, *flags)
+    assert (told["released"], told["told"]["troubles"]) == (0, [])
+    assert (nominated(cluster), gated(cluster)) == (set(), {"train-0", "train-1"})
+    assert passes(*GATES, *flags)["released"] == 0
+    path = f"{PODS}/{nominated_only}/status"
+    assert proxy.done["PATCH", path] == 2  # by the pass that was killed, and by the next one
+
+
+def test_the_room_that_such_a_nomination_holds_is_kube_schedulers_again(
+    cluster: Api, passes: Passes, nominated_only: str, start_kube_scheduler: Callable[[], None]
+) -> None:
+    """It keeps every pod that is not more urgent off the node, for a pod that no scheduler may look at."""
+    where = read(cluster, nominated_only)["status"]["nominatedNodeName"]
+    (other,) = {"n1", "n2"} - {where}
+    steal(cluster, "thief", other, cpu=1)
+    start_kube_scheduler()
+    cluster.create(loose("theirs", cpu=2))
+    wait_until(lambda: scheduled(cluster, "theirs").get("reason") == "Unschedulable", "kube-scheduler's refusal")
+    assert passes(*GATES, "--no-conditions")["released"] == 0
+    assert all_bound(cluster, "theirs") == {"theirs": where}
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-conditions",)])
+def test_a_nomination_that_a_killed_pass_left_is_written_anew_where_the_pod_is_released(
+    flags: tuple[str, ...], cluster: Api, passes: Passes, nominated_only: str, proxy: Proxy
+) -> None:
+    """To whichever node that is by then: here to another, since the one that it had has gone."""
+    where = read(cluster, nominated_only)["status"]["nominatedNodeName"]
+    cluster.delete(f"/api/v1/nodes/{where}")
+    cluster.create(node("n3", cpu=2))
+    told = passes(*GATES, *flags)
+    assert told["released"] == 2
+    planned = only_nodes(cluster)
+    assert set(planned.values()) == {"n1", "n2", "n3"} - {where}
+    assert {name: read(cluster, name)["status"]["nominatedNodeName"] for name in planned} == planned
+    assert proxy.done["PATCH", f"{PODS}/{nominated_only}/status"] == 2
+
+
+def test_nominations_in_other_namespaces_are_left_alone(
+    cluster: Api, passes: Passes, nominated_only: str, proxy: Proxy
+) -> None:
+    """A pass that is kept to some touches nothing in others, and one without the option no pods with the gate."""
+    passes(*GATES, "--no-conditions", "--namespaces", "other")
+    passes("--no-conditions")
+    assert nominated(cluster) == {nominated_only}
+
+
+@pytest.mark.parametrize("status", [403, 409, 503])
+def test_a_nomination_that_cannot_be_taken_back_is_told_and_tried_by_the_next_pass(
+    status: int, cluster: Api, passes: Passes, nominated_only: str, proxy: Proxy
+) -> None:
+    steal(cluster, "thief", "n1", cpu=1)
+    spoilt = f"{PODS}/{nominated_only}/status"
+    proxy.rule = lambda method, path, _times: Spoil(status) if (method, path) == ("PATCH", spoilt) else None
+    told = passes(*GATES, "--no-conditions")
+    troubles = [] if status == 409 else [f"nominations of pods: {status} spoilt"]  # it has changed meanwhile
+    assert (told["told"]["troubles"], nominated(cluster)) == (troubles, {nominated_only})
+    proxy.rule = lambda *_: None
+    passes(*GATES, "--no-conditions")
+    assert nominated(cluster) == set()

@@ -90,18 +90,20 @@ LISTED = (
 
 
 class Identity(NamedTuple):
-    """Which pod it is, which version of it, and whether it has the hold gate alone."""
+    """Which pod it is, which version of it, whether it has the hold gate alone, and whether it is nominated with it."""
 
     uid: str
     resource_version: str
     on_hold: bool = False
+    nominated: bool = False
 
     @classmethod
     def of(cls, item: bytes) -> tuple[Key, Identity]:
         """Read a pod's text: what it is called, and which it is."""
         pod = read_view(item, PodView if _HOLD in item else ObjectView)
         on_hold = isinstance(pod, PodView) and pod.is_on_hold
-        return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, on_hold)
+        nominated = isinstance(pod, PodView) and on_hold and bool(pod.status.nominated_node_name)
+        return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, on_hold, nominated)
 
 
 class Writable(Protocol):

@@ -5,7 +5,9 @@ what                           where
 =============================  =============================================================================
 a pod stays pending            PodScheduled=False, reason ``Unschedulable``, which autoscalers look for; where
                                something went wrong while it was bound, ``SchedulerError``; of one that has the hold
-                               gate ``SchedulingGated``, as the API server has it, and no nomination any more
+                               gate ``SchedulingGated``, as the API server has it
+a pod with the hold gate       no nomination any more, whether or not conditions are written
+stays nominated
 a gang was bound               Event ``Scheduled`` of its PodGroup, or of the pod that is one; ``Released`` where its
                                own scheduler is to bind pods of it
 why a gang waits has changed   Event ``FailedScheduling``, one for the gang
@@ -146,6 +148,7 @@ def write_status(
     on_hold: Container[GroupKey] = frozenset(),
     *,
     gates: bool = False,
+    nominated: Mapping[Key, Identity] = MappingProxyType({}),
 ) -> StatusReport:
     """Write what became of a pass.
 
@@ -167,6 +170,8 @@ def write_status(
         Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
     gates
         Whether pods that have the hold gate alone are ours.
+    nominated
+        Those of them that a pass before has nominated and not released, nor this one; they are so no longer.
     """
     writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
@@ -174,6 +179,7 @@ def write_status(
     groups |= {pod: each.group for pod, each in backing_off.items()}
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions(groups, waits, half_bound) if options.conditions else set(waits)
+    writer.withdraw(nominated)
     writer.groups(filter(partial(_is_told, options, on_hold), _group_statuses(result, gangs, waits)))
     if options.events:
         writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
@@ -403,6 +409,7 @@ class _StatusWriter:
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
         self._instance = f"{scheduler_name}-{os.uname().nodename}"[:128]
+        self._cleared: set[Key] = set()  #: pods with the hold gate that are nominated no more
         self.report = StatusReport()
 
     def conditions(
@@ -414,6 +421,7 @@ class _StatusWriter:
         work.sort(key=lambda each: each[2] not in first)
         written = self._each(lambda each: self._condition(each[0], each[1]), work, _CONDITIONS)
         self.report.conditions = sum(written)
+        self._cleared |= {pod.key for (pod, _, _), done in zip(work, written, strict=True) if done and pod.is_on_hold}
         return {key for (_, _, key), done in zip(work, written, strict=True) if done}
 
     def _waiting(
@@ -424,6 +432,26 @@ class _StatusWriter:
             gang = groups.get(pod.key)
             if gang is not None and gang in waits:
                 yield pod, waits[gang], gang
+
+    def withdraw(self, nominated: Mapping[Key, Identity]) -> None:
+        """Take nominations back, of pods that have not changed since: where a condition was written, that did it.
+
+        A pass that was killed between the two requests of a release has left them. kube-scheduler holds room by them,
+        though the pod has its gate, so this is no matter of what is told.
+        """
+        self._each(self._withdrawal, in_turn(nominated.items(), lambda each: each[0].namespace), _CONDITIONS)
+
+    def _withdrawal(self, pod: tuple[Key, Identity]) -> bool:
+        key, identity = pod
+        if key in self._cleared:
+            return True
+        body = {
+            "metadata": {"uid": identity.uid, "resourceVersion": identity.resource_version},
+            "status": {"nominatedNodeName": None},
+        }
+        path = f"{pod_path(*key)}/status"
+        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
+        return self._fine(answer, "nominations of pods", gone=(404, 409))
 
     def groups(self, wanted: Iterable[PodGroupStatus]) -> None:
         """Write status of PodGroups."""
