@@ -65,6 +65,24 @@ def typed(block: Block, folder: Path, control_plane: ControlPlane) -> str:
     return done.stdout
 
 
+class KubeScheduler:
+    """Runs where the page needs it, and not beyond: no kubelet would end the pods of passes that it binds."""
+
+    def __init__(self, control_plane: ControlPlane, api: Api) -> None:
+        _found(lambda: program(control_plane.programs, "kube-scheduler"))
+        self._control_plane, self._api, self._runs = control_plane, api, False
+
+    def runs(self, wanted: bool) -> None:
+        """Have it run, or not."""
+        if wanted and not self._runs:
+            self._control_plane.start_kube_scheduler()
+        elif self._runs and not wanted:
+            self._control_plane.end("kube-scheduler")
+            for each in self._api.items("/api/v1/namespaces/placer/pods"):
+                self._api.delete(f"/api/v1/namespaces/placer/pods/{each['metadata']['name']}")
+        self._runs = wanted
+
+
 @pytest.mark.exhaustive
 def test_a_new_operator_follows_the_page_from_the_first_command_to_the_last(
     empty: ControlPlane, tmp_path: Path
@@ -77,7 +95,9 @@ def test_a_new_operator_follows_the_page_from_the_first_command_to_the_last(
     page = PAGE.replace(APART, "```console\n")
     assert page.count("```console\n") == PAGE.count(APART) == 1
     said = {}
+    scheduler = KubeScheduler(empty, api)
     for block in blocks(page):
+        scheduler.runs(page[: block.start].rpartition("\n## ")[2].startswith("Gates"))
         if block.title is not None:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
@@ -85,6 +105,13 @@ def test_a_new_operator_follows_the_page_from_the_first_command_to_the_last(
     line = next(text for command, text in said.items() if "placer run --save" in command)
     assert '"bound": 2' in line
     assert re.findall(r"trial-\d .* n1 ", line) != []
+    released = next(text for command, text in said.items() if "placer run --enforce gates" in command)
+    assert '"released": 2' in released
+    assert released.count("condition met") == 2
+    watched = next(text for command, text in said.items() if "reason=Released" in command)
+    assert "default/giant: InsufficientResources" in watched
+    assert "Released 2 pods for 1 node" in watched
+    assert not re.findall(r"held-\d n1:", watched)
     paused = next(text for command, text in said.items() if "placer.dev/paused=" in command)
     assert "is annotated placer.dev/paused: the fabric is upgraded" in paused
     left = [each["metadata"]["name"] for each in api.items("/apis/rbac.authorization.k8s.io/v1/clusterroles")]
