@@ -42,10 +42,19 @@ class ControlPlane:
         For data, certificates and logs (``NAME.log``); must be empty.
     gangs
         Versions in which the API server has the gangs of Kubernetes itself; CompositePodGroups are of v1alpha3.
+    without
+        Versions of groups that it does not serve, as ``events.k8s.io/v1``.
     """
 
-    def __init__(self, programs: Path, folder: Path, gangs: Sequence[str] = ("v1beta1", "v1alpha3")) -> None:
-        self.programs, self.folder, self.gangs = programs, folder, gangs
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        gangs: Sequence[str] = ("v1beta1", "v1alpha3"),
+        without: Sequence[str] = (),
+    ) -> None:
+        self.programs, self.folder = programs, folder
+        self._served = [*(f"scheduling.k8s.io/{each}=true" for each in gangs), *(f"{each}=false" for each in without)]
         self.token = os.urandom(16).hex()
         self._ports = [_held_port() for _ in range(3)]
         own, *etcd = (each.getsockname()[1] for each in self._ports)
@@ -107,7 +116,7 @@ class ControlPlane:
             # No controller makes service accounts here, none takes the taint off new nodes, none lets PodGroups go.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,PodGroupProtection",
             f"--feature-gates={GANG_GATES}",
-            "--runtime-config=" + ",".join(f"scheduling.k8s.io/{each}=true" for each in self.gangs),
+            f"--runtime-config={','.join(self._served)}",
             *([] if flow_control else ["--enable-priority-and-fairness=false", *unlimited]),
         )
         self._wait_until_ready()

@@ -1,4 +1,4 @@
-"""Each branch of each check, at a server that is played here; ``tests/cluster/test_check_live.py`` asks a real one."""
+"""Each branch of each check, at a server that is played here; ``test_check_findings_live.py`` asks a real one."""
 
 from __future__ import annotations
 

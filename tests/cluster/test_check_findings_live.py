@@ -1,0 +1,371 @@
+"""What ``placer check`` finds at a real API server: each condition is made there, and once it is not so."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.methods.memory import memory_limit
+from placer.preflight import checks
+from placer.preflight.memory import MIB
+from tests.cluster.api import Api, definitions
+from tests.cluster.binaries import programs, resource_definitions
+from tests.cluster.conftest import _found
+from tests.cluster.deployed import Deployed
+from tests.cluster.passes import Passes
+from tests.cluster.server import ControlPlane
+from tests.cluster.test_check_live import flags, rendered
+from tests.cluster.things import live_pod
+from tests.support import Document, node
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
+SYSTEM = "/api/v1/namespaces/kube-system/pods"
+
+#: State, object and what was found.
+Finding = tuple[str, str, str]
+
+
+class Checks:
+    """Calls ``placer check``; of each call the findings, the exit code in ``code``."""
+
+    def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
+        self._control_plane, self._capsys = control_plane, capsys
+        self.config: str | None = None  #: of another user than an administrator
+        self.code = 0
+
+    def __call__(self, *words: str) -> list[dict[str, Any]]:
+        self._capsys.readouterr()
+        config = self.config or str(self._control_plane.kubeconfig())
+        self.code = main(["check", "--json", "--kubeconfig", config, *words])
+        told = self._capsys.readouterr()
+        assert told.out, told.err
+        found: list[dict[str, Any]] = json.loads(told.out)["checks"]
+        return found
+
+    def of(self, check: str, *words: str) -> list[Finding]:
+        """What a check finds that is not as it should be; all of it where nothing is. It says what to do, then."""
+        found = [each for each in self(*words) if each["check"] == check]
+        assert found
+        wrong = [each for each in found if each["state"] != "ok"]
+        assert all(each["action"] for each in wrong if each["state"] != "unknown")
+        assert self.code == 6 or all(each["state"] != "failed" for each in wrong)
+        return [(each["state"], each["object"], each["found"]) for each in wrong or found]
+
+
+@pytest.fixture
+def check(cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> Checks:
+    return Checks(control_plane, capsys)
+
+
+def program(name: str, image: str, *words: str, namespace: str = "kube-system", **labels: str) -> Document:
+    """A pod of a program, as its Deployment makes it."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+    metadata = {"name": f"{name}-1", "namespace": namespace, "ownerReferences": [owner], "labels": labels}
+    containers = [{"name": "main", "image": image, "args": list(words)}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+
+
+def phase(cluster: Api, name: str, phase: str) -> None:
+    """Have a pod's kubelet say how it is."""
+    cluster.patch(f"{SYSTEM}/{name}/status", {"status": {"phase": phase}})
+
+
+# --------------------------------------------------------------------------------------------- kinds and their versions
+
+
+def test_kinds_that_are_not_served_and_one_of_another_version(
+    undefined: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    check = Checks(control_plane, capsys)
+    found = {each[1]: each for each in check.of("kinds")}
+    assert found["HyperNode.topology.volcano.sh"][::2] == ("ok", "not served, so there are none")
+    assert check.of("volcano") == [("ok", "Volcano", "not installed")]
+    files = _found(lambda: resource_definitions("volcano"))
+    (definition,) = (each for file in files for each in definitions(file) if _is_of(each, "hypernodes"))
+    later = copy.deepcopy(definition)
+    later["spec"]["versions"][0]["name"] = "v9"
+    (tmp_path / "later.json").write_text(json.dumps(later))
+    undefined.install([tmp_path / "later.json"])
+    try:
+        assert check.of("kinds") == [
+            ("failed", "HyperNode.topology.volcano.sh", "served as topology.volcano.sh/v9"),
+        ]
+    finally:
+        undefined.uninstall()
+
+
+def _is_of(definition: Document, plural: str) -> bool:
+    return bool(definition["spec"]["names"]["plural"] == plural)
+
+
+def test_kinds_that_are_served_are_told_with_their_version(check: Checks, install: Callable[..., None]) -> None:
+    install("volcano")
+    found = {each[1]: each for each in check.of("kinds")}
+    assert found["HyperNode.topology.volcano.sh"][::2] == ("ok", "served as topology.volcano.sh/v1alpha1")
+    assert found["PodGroup.scheduling.k8s.io"][::2] == ("ok", "served as scheduling.k8s.io/v1beta1")
+
+
+def test_volcanos_jobs_where_they_are_let_in(check: Checks, cluster: Api, install: Callable[..., None]) -> None:
+    install("volcano")
+    cluster.uninstall("jobs.batch.volcano.sh")
+    assert check.of("kinds", "--inqueue") == [("failed", "Job.batch.volcano.sh", "not served")]
+    install("volcano", jobs=True)
+    assert {each[0] for each in check.of("kinds", "--inqueue")} == {"ok"}
+
+
+@pytest.mark.exhaustive
+def test_a_server_without_what_passes_write(check: Checks, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Events cannot be turned off in a cluster by accident; in one that is old they are of another version."""
+    assert {each[0] for each in check.of("kinds")} == {"ok"}
+    bare = ControlPlane(_found(programs), tmp_path, without=["events.k8s.io/v1"])
+    try:
+        bare.start()
+        assert ("failed", "events", "not served") in Checks(bare, capsys).of("kinds")
+        assert {each[0] for each in Checks(bare, capsys).of("kinds", "--dry-run")} == {"ok"}
+    finally:
+        bare.stop()
+
+
+# ------------------------------------------------------------------------------------------------- rights beside roles
+
+
+def test_what_cannot_be_listed_is_not_known(check: Checks, deployed: Deployed) -> None:
+    """An account without any right is told of each, and of what cannot be looked at for want of them."""
+    accounts = "/api/v1/namespaces/placer/serviceaccounts"
+    deployed.api.delete(f"{accounts}/stranger")
+    deployed.api.call("POST", accounts, {"metadata": {"name": "stranger"}})
+    check.config = deployed.kubeconfig("stranger")
+    found = check()
+    assert {each["state"] for each in found if each["check"] == "rights"} <= {"failed", "warning"}
+    unknown = {each["check"] for each in found if each["state"] == "unknown"}
+    assert unknown == {"lease", "other schedulers", "volcano", "memory"}
+    check.config = None
+    assert {each["state"] for each in check()} <= {"ok", "warning"}
+
+
+def test_measured_costs_that_a_topology_names(
+    check: Checks, deployed: Deployed, tmp_path: Path, install: Callable[[str], None]
+) -> None:
+    """The right to a ConfigMap is asked for where a NetworkTopology names one, and given by a folder of its own."""
+    install("scheduler-plugins")
+    deployed.apply("crds", "base")
+    words = flags(rendered(deployed, "base"), tmp_path)
+    check.config = deployed.kubeconfig("placer")
+    measured = "get configmaps measured in namespace default"
+    assert measured not in {each["object"] for each in check(*words)}
+    deployed.api.create(
+        {
+            "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+            "kind": "NetworkTopology",
+            "metadata": {"name": "nt", "namespace": "default"},
+            "spec": {"configmapName": "measured", "weights": []},
+        }
+    )
+    assert check.of("rights", *words) == [("failed", measured, "not given")]
+    deployed.apply("measurements")
+    assert ("ok", measured, "given") in check.of("rights", *words)
+
+
+# --------------------------------------------------------------------------------------------------------------- Lease
+
+
+def lease(cluster: Api, holder: str | None, age: float, **annotations: str) -> None:
+    """Have somebody have renewed the Lease so many seconds ago."""
+    cluster.delete(f"{LEASES}/placer")
+    renewed = f"{datetime.now(UTC) - timedelta(seconds=age):%Y-%m-%dT%H:%M:%S.%fZ}"
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 1, "renewTime": renewed} if holder else {}
+    cluster.call("POST", LEASES, {"metadata": {"name": "placer", "annotations": annotations}, "spec": spec})
+
+
+def test_who_holds_the_lease(check: Checks, cluster: Api, passes: Passes) -> None:
+    name = str(LeaseOptions())
+    assert check.of("lease") == [("ok", name, "not there yet; the first pass makes it")]
+    passes()  # makes it, and gives it back
+    assert check.of("lease") == [("ok", name, "free")]
+    lease(cluster, "another_1", -600.0)  # by a clock that is ahead, so that it is fresh however long this takes
+    assert check.of("lease") == [("ok", name, "held by another_1, a pass that is under way")]
+    lease(cluster, "another_1", 3600.0)
+    ((state, _, found),) = check.of("lease")
+    assert (state, found[:44]) == ("warning", "held by another_1, which renewed it last at ")
+    assert check.code == 0
+    told = passes()  # as was said: the next pass takes it over
+    assert told["leader"] is not None
+    assert check.of("lease") == [("ok", name, "free")]
+
+
+def test_a_pause(check: Checks, cluster: Api) -> None:
+    lease(cluster, None, 0.0, **{PAUSED: "the fabric"})
+    assert check.of("lease") == [("warning", str(LeaseOptions()), "paused: the fabric")]
+    cluster.patch(f"{LEASES}/placer", {"metadata": {"annotations": {PAUSED: None}}})
+    assert check.of("lease") == [("ok", str(LeaseOptions()), "free")]
+
+
+def test_the_namespace_of_the_lease(check: Checks, cluster: Api) -> None:
+    words = ("--leader-elect-resource-namespace", "nowhere")
+    assert check.of("lease", *words) == [("failed", "Namespace nowhere", "not there")]
+    cluster.make_namespaces("somewhere")
+    ((state, _, _),) = check.of("lease", words[0], "somewhere")
+    assert state == "ok"
+
+
+# ---------------------------------------------------------------------------------------------------- other schedulers
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ("example.com/mine:1", ("--scheduler-name=placer",)),
+        ("volcanosh/vc-scheduler:v1.15.1", ("--scheduler-name=volcano", "--scheduler-name", "placer")),
+    ],
+)
+def test_another_scheduler_of_our_name(image: str, words: tuple[str, ...], check: Checks, cluster: Api) -> None:
+    """One of another name is none, and one that has ended is none any more."""
+    cluster.create(program("other", image, "--scheduler-name=another"))
+    ((state, name, found),) = check.of("other schedulers")
+    assert (state, name) == ("ok", "schedulerName placer")
+    assert found.startswith("no argument of 1 pod names placer")
+    cluster.create(program("twin", image, *words))
+    twin = ("failed", "Pod kube-system/twin-1", "a scheduler that has our name, placer")
+    assert check.of("other schedulers") == [twin]
+    phase(cluster, "twin-1", "Running")
+    assert check.of("other schedulers") == [twin]
+    assert check.of("other schedulers", "--scheduler-name", "third")[0][0] == "ok"
+    phase(cluster, "twin-1", "Failed")
+    assert check.of("other schedulers")[0][0] == "ok"
+
+
+def test_kube_schedulers_name(check: Checks, cluster: Api) -> None:
+    words = ("--scheduler-name", "default-scheduler")
+    assert [each[:2] for each in check.of("other schedulers", *words)] == [("failed", "--scheduler-name")]
+    cluster.create(program("kube-scheduler", "registry.k8s.io/kube-scheduler:v1.37.2", "--leader-elect=true"))
+    assert [each[:2] for each in check.of("other schedulers", *words)] == [
+        ("failed", "Pod kube-system/kube-scheduler-1")
+    ]
+    assert check.of("other schedulers")[0][0] == "ok"
+
+
+def test_a_nomination_that_another_scheduler_made(check: Checks, cluster: Api) -> None:
+    cluster.create(node("n1"), live_pod("p", cpu=1), live_pod("q", cpu=1, scheduler="another"))
+    pods = "/api/v1/namespaces/default/pods"
+    cluster.patch(f"{pods}/q/status", {"status": {"nominatedNodeName": "n1"}})
+    assert check.of("other schedulers")[0][0] == "ok"
+    cluster.patch(f"{pods}/p/status", {"status": {"nominatedNodeName": "n1"}})
+    assert [each[:2] for each in check.of("other schedulers")] == [("warning", "Pod default/p")]
+    assert check.of("other schedulers", "--enforce", "gates")[0][0] == "ok"  # it may be ours, then
+
+
+def test_another_placer_with_a_lease_of_its_own(check: Checks, cluster: Api) -> None:
+    ours = {"app.kubernetes.io/name": "placer", "app.kubernetes.io/component": "pass"}
+    words = ("--leader-elect-resource-namespace", "first")
+    cluster.create(program("placer", "placer:0.1.0", "run", namespace="first", **ours))
+    assert check.of("other schedulers", *words)[0][0] == "ok"
+    cluster.create(program("placer", "placer:0.1.0", "run", namespace="second", **ours))
+    assert [each[:2] for each in check.of("other schedulers", *words)] == [("warning", "Namespace second")]
+
+
+# ------------------------------------------------------------------------------------------------------------- Volcano
+
+MANAGER = "Pod kube-system/volcano-controllers-1"
+
+
+@pytest.mark.parametrize(
+    ("words", "state", "found"),
+    [
+        (("--scheduler-name=volcano", "--scheduler-name=placer"), "ok", "vc-controller-manager knows placer"),
+        ((), "warning", "vc-controller-manager knows volcano"),
+        (
+            ("--scheduler-name=volcano,placer",),
+            "warning",
+            "vc-controller-manager knows volcano,placer as one name with a comma in it",
+        ),
+    ],
+)
+def test_the_names_that_volcanos_controllers_know(
+    words: tuple[str, ...], state: str, found: str, check: Checks, cluster: Api, install: Callable[..., None]
+) -> None:
+    install("volcano")
+    cluster.create(program("volcano-controllers", "volcanosh/vc-controller-manager:v1.15.1", "--v=4", *words))
+    assert (state, MANAGER, found) in _volcano(check)
+
+
+def _volcano(check: Checks, *words: str) -> list[Finding]:
+    return [(each["state"], each["object"], each["found"]) for each in check(*words) if each["check"] == "volcano"]
+
+
+def test_who_writes_the_status_of_pod_groups(check: Checks, cluster: Api, install: Callable[..., None]) -> None:
+    """One of the two: without vc-scheduler placer lets jobs in, beside it neither that nor the status is placer's."""
+    install("volcano", jobs=True)
+    alone = [
+        (
+            "warning",
+            "vc-scheduler",
+            "is not seen to run, and this pass lets no jobs in: pods of Volcano's Jobs are never made",
+        )
+    ]
+    shared = [("failed", "vc-scheduler", "runs, and writes the status of PodGroups as this pass does")]
+    fine = [("ok", "PodGroups", "one writer of their status")]
+    assert _volcano(check) == alone
+    assert _volcano(check, "--inqueue") == fine
+    cluster.create(program("volcano-scheduler", "volcanosh/vc-scheduler:v1.15.1", "--scheduler-name=volcano"))
+    assert _volcano(check) == shared
+    assert _volcano(check, "--inqueue", "--no-group-status") == shared
+    assert _volcano(check, "--no-group-status") == fine
+    phase(cluster, "volcano-scheduler-1", "Succeeded")
+    assert _volcano(check) == alone
+
+
+# --------------------------------------------------------------------------------------------------- clock and memory
+
+
+@pytest.fixture
+def our_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Puts this machine's clock forward, for the check; the server's goes on as it is."""
+
+    def put(seconds: float) -> None:
+        class Shifted(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return datetime.now(tz) + timedelta(seconds=seconds)
+
+        monkeypatch.setattr(checks, "datetime", Shifted)
+
+    return put
+
+
+def test_the_clock(check: Checks, our_clock: Callable[[float], None]) -> None:
+    """The server's is told by the Date of its answers."""
+    assert check.of("clock") == [("ok", "this machine's", "within 5 s of the server's")]
+    for seconds, which in ((3600.0, "ahead of"), (-3600.0, "behind")):
+        our_clock(seconds)
+        ((state, name, found),) = check.of("clock")
+        assert (state, name) == ("warning", "this machine's")
+        assert int(found.partition(" s ")[0]) in range(3590, 3611)
+        assert found.endswith(f" s {which} the server's")
+        assert check.code == 0
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A container that has 301 MiB, as its control group says."""
+    (tmp_path / "memory.max").write_text(f"{301 * MIB}\n")
+    monkeypatch.setattr(checks, "memory_limit", partial(memory_limit, tmp_path))
+
+
+def test_memory_for_this_clusters_size(check: Checks, cluster: Api, limited: None) -> None:
+    """Nodes and pods are counted at the server, which tells how many there are behind the first."""
+    cluster.create(*(node(f"n{number:03d}") for number in range(40)))
+    cluster.create(*(live_pod(f"p{number:03d}", cpu=1) for number in range(80)))
+    fine = ("ok", "40 nodes, 80 pods", "a pass takes up to 300 MiB; 301 MiB are here")
+    assert check.of("memory") == [fine]
+    cluster.create(*(node(f"n{number:03d}") for number in range(40, 60)))
+    cluster.create(*(live_pod(f"p{number:03d}", cpu=1) for number in range(80, 200)))
+    assert check.of("memory") == [("failed", "60 nodes, 200 pods", "a pass takes up to 302 MiB; 301 MiB are here")]
