@@ -356,6 +356,8 @@ class GeneratedJob:
         Creation time, RFC 3339.
     soft
         Its networkTopology is soft.
+    unlimited
+        It states no networkTopology of its own; subgroups do.
     needed
         Share of its pods (or subgroups) that it needs.
     priority, queue
@@ -368,6 +370,7 @@ class GeneratedJob:
     gang: CarvedGang
     created: str
     soft: bool
+    unlimited: bool
     needed: float
     priority: str
     queue: str
@@ -389,7 +392,7 @@ def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float
     Jobs are created in the order of their names.
     """
     names = names_by_chance("job", len(gangs), RandomSource(mix.seed, "names of jobs"))
-    source = RandomSource(mix.seed, "jobs")
+    source, unlimited = RandomSource(mix.seed, "jobs"), RandomSource(mix.seed, "gangs without a limit")
     priorities = [f"priority-{i + 1}" for i in range(mix.priorities)] if mix.priorities > 1 else [""]
     queues = [f"team-{i + 1}" for i in range(mix.queues)] or [""]
     age = {name: order for order, name in enumerate(sorted(names))}
@@ -399,6 +402,7 @@ def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float
             gang=gang,
             created=created(age[name]),
             soft=source.chance(mix.soft),
+            unlimited=gang.tier == mix.tiers and unlimited.chance(mix.unlimited),
             needed=source.between(0.5, 0.9) if source.chance(mix.elastic) else 1.0,
             priority=source.pick(priorities),
             queue=source.pick(queues),
@@ -474,8 +478,9 @@ def _pod_group(job: GeneratedJob) -> Document:
         "minMember": sum(minimums.values()),
         "minTaskMember": minimums,
         "minResources": _sum_of((part, minimums[part.role]) for part in job.gang.parts),
-        "networkTopology": _topology(job, job.gang.tier),
     }
+    if not job.unlimited:
+        spec["networkTopology"] = _topology(job, job.gang.tier)
     policies = [_policy(job, part, minimums[part.role]) for part in job.gang.parts if part.sub_size]
     if policies:
         spec["subGroupPolicy"] = policies

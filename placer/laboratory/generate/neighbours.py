@@ -137,7 +137,7 @@ def _by_label(document: Document, fabric: Fabric) -> Document:
     if document["kind"] != "PodGroup":
         return document
     asked: Document = {"schedulingPolicy": {"gang": {"minCount": spec["minMember"]}}}
-    limit = spec["networkTopology"].get("highestTierAllowed", fabric.tiers)
+    limit = spec.get("networkTopology", {}).get("highestTierAllowed", fabric.tiers)
     if limit < fabric.tiers:
         asked["schedulingConstraints"] = {"topology": [{"key": _key(limit, fabric)}]}
     if "priorityClassName" in spec:

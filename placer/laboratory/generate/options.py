@@ -169,6 +169,7 @@ class GangMix(FamilyOptions):
     subgroup_sizes: tuple[int, ...] = option((2, 3, 4), "pods of a subgroup", 1, 4096)
     tight: float = option(0.0, "share of leaves that are cut wholly into subgroups of wider gangs: harder to place")
     soft: float = option(0.25, "share of gangs whose networkTopology is soft")
+    unlimited: float = option(0.0, "share of the gangs of the highest tier that state no networkTopology")
     elastic: float = option(0.0, "share of gangs with more pods than they need")
     roles: float = option(0.0, "share of gangs with a second role, of other pods")
     priorities: int = option(1, "number of priority classes; 1: none", 1, 1000)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -166,6 +166,7 @@ def mixes(draw: st.DrawFn) -> dict[str, Any]:
         "subgroup_sizes": draw(st.sampled_from([(2,), (3, 5, 7), (12, 24)])),
         "tight": draw(share),
         "soft": draw(share),
+        "unlimited": draw(share),
         "elastic": draw(share),
         "roles": draw(share),
         "priorities": draw(st.integers(1, 4)),
@@ -191,6 +192,19 @@ def test_every_planted_placement_is_full_and_keeps_all_rules(
 ) -> None:
     shares = {"fill": fill, "running": running, "anchored": running, "overfull": overfull, "held": held}
     check_planted(PlantedOptions(nodes=nodes, beyond_last=overfull > 0, **shares, **mix))
+
+
+def test_gangs_of_the_highest_tier_may_state_no_limit() -> None:
+    options = PlantedOptions(nodes=300, tier_shares=(0.2, 0.2, 0.6), subgroups=0.5, soft=0.0, seed=5)
+    limited, some, none = (
+        {group["metadata"]["name"]: group["spec"] for group in of_kind(check_planted(made), "PodGroup")}
+        for made in (options, replace(options, unlimited=0.5), replace(options, unlimited=1.0))
+    )
+    highest = {name for name, spec in limited.items() if spec["networkTopology"]["highestTierAllowed"] == 3}
+    assert {name for name, spec in none.items() if "networkTopology" not in spec} == highest
+    assert {name for name, spec in some.items() if "networkTopology" not in spec} < highest
+    for name, spec in none.items():  # nothing else is drawn otherwise
+        assert {"networkTopology": limited[name]["networkTopology"]} | spec == limited[name]
 
 
 def test_single_pods_run_on_a_share_of_the_nodes_and_the_queue_has_the_rest() -> None:
