@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
+import placer
 from tests.tools import require
 
 ROOT = Path(__file__).parent.parent
@@ -125,6 +126,8 @@ def base(build: Builder) -> str:
 
 def solves_what_it_is_given_with_nobodys_rights(image: Image) -> None:
     """Nothing of its own can be written, and there is no placer but the one that was installed."""
+    ended = image.run("--version")
+    assert (ended.returncode, ended.stdout) == (0, f"placer {placer.__version__}\n"), ended.stderr
     given = ROOT / "instances" / "tiny"
     ended = image.run("solve", "/given/o1_placed.yaml", "--quiet", "-o", "/tmp/placement.json", mount=given)
     assert ended.returncode == 0, ended.stderr
