@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -214,8 +215,8 @@ class Proxy:
 
 
 @contextmanager
-def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
-    """Something in front of the server for as long as the block lasts."""
+def proxied(control_plane: ControlPlane, *, encrypted: bool = False) -> Iterator[Proxy]:
+    """Something in front of the server for as long as the block lasts; ``encrypted``: with the server's certificate."""
     proxy = Proxy(control_plane)
 
     class Handler(BaseHTTPRequestHandler):
@@ -253,11 +254,16 @@ def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
 
         def handle_error(self, *where: Any) -> None:
             """Say nothing of a client that was killed in the middle of a request."""
-            if not isinstance(sys.exception(), ConnectionError):
+            if not isinstance(sys.exception(), (ConnectionError, ssl.SSLError)):
                 super().handle_error(*where)
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        proxy.url = f"http://127.0.0.1:{server.server_address[1]}"
+        if encrypted:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(control_plane.certificate, control_plane.certificate.with_suffix(".key"))
+            # The handshake waits for the thread of the connection, so that a client that is slow keeps nobody off.
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        proxy.url = f"http{'s' if encrypted else ''}://127.0.0.1:{server.server_address[1]}"
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield proxy
