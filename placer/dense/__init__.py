@@ -18,7 +18,7 @@ from placer.dense.model import (
     score_solution,
 )
 from placer.dense.network import Call, DenseNetwork, Workload
-from placer.dense.solution import Counts, Solution
+from placer.dense.solution import Counts, Solution, placed_by_class
 
 __all__ = [
     "Call",
@@ -34,6 +34,7 @@ __all__ = [
     "Solution",
     "Workload",
     "beats",
+    "placed_by_class",
     "ready",
     "score_solution",
 ]

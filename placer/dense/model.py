@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense.solution import Counts, Solution
+from placer.dense.solution import Counts, Solution, placed_by_class
 from placer.instance import GroupKey, HostPort, Key
 from placer.placement import MAXIMISED, Placement, Score
 
@@ -540,15 +540,8 @@ def _ready_of(dense: Dense, gang: DenseGroup, policy: int, placed: Mapping[int, 
     return sum(sum(placed.get(index, 0) for index in sub.classes) >= sub.short for sub in subs)
 
 
-def _counts(solution: Counts) -> dict[int, int]:
-    counts: dict[int, int] = defaultdict(int)
-    for (index, _), count in solution.items():
-        counts[index] += count
-    return counts
-
-
 def _admitted(dense: Dense, solution: Counts) -> dict[int | None, int]:
-    counts = _counts(solution)
+    counts = placed_by_class(solution)
     values: dict[int | None, int] = defaultdict(int)
     for index, gang in enumerate(dense.groups):
         if gang.need_weight and ready(dense, index, counts):
@@ -558,7 +551,7 @@ def _admitted(dense: Dense, solution: Counts) -> dict[int | None, int]:
 
 def _placed(dense: Dense, solution: Counts) -> dict[int | None, int]:
     values: dict[int | None, int] = defaultdict(int)
-    for index, count in _counts(solution).items():
+    for index, count in placed_by_class(solution).items():
         pod_class = dense.classes[index]
         values[dense.groups[pod_class.group].priority] += pod_class.weight * count
     return values

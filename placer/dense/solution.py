@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Counts", "Solution"]
+__all__ = ["Counts", "Solution", "placed_by_class"]
 
 #: (class, node) to how many pods, at least 1 each.
 Counts = Mapping[tuple[int, int], int]
+
+
+def placed_by_class(counts: Counts) -> Counter[int]:
+    """Class to its pods that are placed; those without any are not keys."""
+    placed = Counter[int]()
+    for (index, _), count in counts.items():
+        placed[index] += count
+    return placed
 
 
 class Solution(dict[tuple[int, int], int]):

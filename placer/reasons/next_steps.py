@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from placer.dense import Dense, DenseGroup, DenseNetwork, DenseScope, DenseSubGroup, PodClass, Solution
+from placer.dense import Dense, DenseGroup, DenseNetwork, DenseScope, DenseSubGroup, PodClass, Solution, placed_by_class
 from placer.dense.numa import DenseNuma
 
 __all__ = ["Steps", "next_steps"]
@@ -33,9 +33,7 @@ def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps
 
     A step is one pod of a class that has pods left, or as many pods as a subgroup needs that has none yet (C6).
     """
-    placed: Counter[int] = Counter()
-    for (index, _), count in solution.items():
-        placed[index] += count
+    placed = placed_by_class(solution)
     made = _StepsBuilder(dense, placed)
     of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number in groups:

@@ -20,7 +20,7 @@ from itertools import chain
 
 from ortools.sat.python import cp_model
 
-from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution
+from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
 from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
@@ -73,7 +73,7 @@ class GangRelaxation:
 
     def __init__(self, dense: Dense, criterion: int, solution: Solution, *, shadows: bool = False) -> None:
         self.whole, self.priority = dense, dense.criteria[criterion][1] or 0
-        placed = _placed(solution)
+        placed = placed_by_class(solution)
         self._needed = _needed(dense)
         self.gangs = [group for group in range(len(dense.groups)) if self._relaxes(group, placed)]
         relaxed = frozenset(self.gangs)
@@ -272,7 +272,7 @@ class GangRelaxation:
         Solution | None
             None where gangs of a higher priority would not all be whole.
         """
-        chosen = self._chosen(_placed(solution))
+        chosen = self._chosen(placed_by_class(solution))
         if chosen is None:
             return None
         dense, relaxed = self.whole, frozenset(self.gangs)
@@ -354,11 +354,3 @@ def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:
 def _pool(priority: int, classes: tuple[int, ...], scope: int) -> DenseGroup:
     """The group of all pods of a priority that are placed one by one."""
     return DenseGroup(GroupKey("pods", "", f"one by one {priority}"), classes, (), 0, (), (), priority, 0.0, 0, scope)
-
-
-def _placed(solution: Solution) -> Counter[int]:
-    """Class to its pods that are placed."""
-    found: Counter[int] = Counter()
-    for (index, _), count in solution.items():
-        found[index] += count
-    return found

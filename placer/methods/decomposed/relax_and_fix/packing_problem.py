@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from placer.dense import Dense, DenseGroup, DenseSubGroup, Solution
+from placer.dense import Dense, DenseGroup, DenseSubGroup, Solution, placed_by_class
 from placer.methods.exact.node_sets import Request, maximal_fillings
 
 __all__ = [
@@ -301,9 +301,7 @@ class _PackingReader:
 
     def __init__(self, dense: Dense, solution: Solution) -> None:
         self._dense = dense
-        self._placed = Counter[int]()
-        for (index, _), count in solution.items():
-            self._placed[index] += count
+        self._placed = placed_by_class(solution)
         self.shapes: dict[tuple[Request, int], int] = {}
         self.shape_of: dict[int, int] = {}
         tree, root = dense.domains, dense.domains.root
