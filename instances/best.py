@@ -94,7 +94,7 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
     target = beside(path, "best")
     if target.exists() and before == (known.values, known.bounds()):
         return "nothing better"
-    dump(_trimmed(instance, _named(instance, dense, known.solution or {}, given), known), target)
+    dump(trimmed(instance, _named(instance, dense, known.solution or {}, given), known), target)
     return f"{before[0] or 'nothing'} -> {known.values}, bounds {[b and b.value for b in known.bounds()]}"
 
 
@@ -125,7 +125,7 @@ def _proved(known: Incumbent) -> bool:
     return all(bound and bound.value == value for value, bound in zip(known.values, known.bounds(), strict=True))
 
 
-def _trimmed(instance: Instance, placement: Placement, known: Incumbent) -> dict[str, Any]:
+def trimmed(instance: Instance, placement: Placement, known: Incumbent) -> dict[str, Any]:
     """Write a Placement without what differs from run to run."""
     if found := placer.verify(instance, placement):
         raise SystemExit(f"found an invalid placement: {found[0].message}")
