@@ -10,7 +10,8 @@ holds for every v of the program: y G v <= y h, and what a column gains beyond i
 So the solver (OR-Tools' GLOP) is asked for prices only. They are rounded to fractions with one denominator, and the
 right hand side is worked out in whole numbers: what floats lose makes the bound weaker, never wrong.
 
-Points, with some columns whole and others not, come from HiGHS; they are proposals, and prove nothing.
+Points, with some columns whole and others not, come from HiGHS; they are proposals, and prove nothing. Optima do, too,
+by branch and cut (:meth:`IntegerProgram.branched`): there its bound is believed, as far as floats may be.
 
 Source: weak duality; used like this in Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear
 programming" (2004), here with integers in the place of directed rounding.
@@ -24,6 +25,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
+from threading import Event
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -31,7 +33,16 @@ if TYPE_CHECKING:
     from ortools.math_opt import sparse_containers_pb2
     from ortools.math_opt.python import mathopt
 
-__all__ = ["ColumnSum", "IntegerProgram", "LinearExpression", "Relaxed", "Row", "certified"]
+__all__ = [
+    "LESS_THAN_A_UNIT",
+    "Branched",
+    "ColumnSum",
+    "IntegerProgram",
+    "LinearExpression",
+    "Relaxed",
+    "Row",
+    "certified",
+]
 
 V = TypeVar("V", bound=Hashable)
 
@@ -103,6 +114,9 @@ Terms: TypeAlias = ColumnSum | Mapping[int, int]
 #: Denominator for prices that are no simple fractions.
 FINE = 2**40
 
+#: Values in whole numbers that are no further from their bound are best.
+LESS_THAN_A_UNIT = 0.49
+
 #: A price is also taken for the nearest fraction with a denominator up to this: data are integers, and so the prices of
 #: a basis are often simple fractions, with which the bound is exact.
 SIMPLE = 1000
@@ -142,6 +156,31 @@ class Relaxed:
     bound: int
     point: tuple[float, ...] | None
     prices: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Branched:
+    """What branch and cut came to.
+
+    Parameters
+    ----------
+    values
+        Of all columns, the best ones found, which keep all rows in whole numbers; None: none were.
+    bound
+        What the expression, its constant apart, is never below.
+    optimal
+        Whether no values are better.
+    infeasible
+        Whether the solver says that there are no values at all.
+    iterations
+        Of the simplex method, all in all: the work that was done.
+    """
+
+    values: list[int] | None
+    bound: float
+    optimal: bool
+    infeasible: bool
+    iterations: int
 
 
 class IntegerProgram:
@@ -225,14 +264,7 @@ class IntegerProgram:
         """
         import highspy
 
-        solver = highspy.Highs()
-        for name, setting in (
-            ("output_flag", False),
-            ("time_limit", max(0.01, seconds)),
-            ("mip_max_nodes", nodes),
-            ("mip_rel_gap", gap),
-        ):
-            solver.setOptionValue(name, setting)
+        solver = _highs(seconds, nodes, mip_rel_gap=gap)
         chosen = set(whole)
         solver.passModel(_highs_model(self.upper, self.rows, value.merged(), chosen))
         solver.run()
@@ -240,6 +272,73 @@ class IntegerProgram:
             return None
         values: list[float] = list(solver.getSolution().col_value)
         return [float(round(each)) if index in chosen else each for index, each in enumerate(values)]
+
+    def branched(
+        self, value: ColumnSum, start: Sequence[int], seconds: float, nodes: int, *, seed: int, ended: Event
+    ) -> Branched:
+        """Minimise an expression over whole numbers by branch and cut.
+
+        Parameters
+        ----------
+        value
+            What is minimised, in whole numbers.
+        start
+            Value of each column, to set out from.
+        seconds, nodes
+            How long the solver may take, and how many nodes of its tree; with the same nodes, and seconds enough for
+            them, it does the same.
+        seed
+            Of the solver's own choices, 0 .. 2^31 - 1.
+        ended
+            Once it is set the solver ends soon, with what it has.
+        """
+        import highspy
+
+        solver = _highs(seconds, nodes, mip_rel_gap=0.0, mip_abs_gap=LESS_THAN_A_UNIT, random_seed=seed)
+
+        def interrupt(event: highspy.HighsCallbackEvent) -> None:
+            if ended.is_set():
+                event.interrupt()
+
+        solver.cbMipInterrupt.subscribe(interrupt)
+        solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
+        point = highspy.HighsSolution()
+        point.col_value = list(map(float, start))
+        solver.setSolution(point)
+        solver.run()
+        info, status = solver.getInfo(), solver.getModelStatus()
+        values = [round(each) for each in solver.getSolution().col_value]
+        found = info.primal_solution_status == highspy.kSolutionStatusFeasible and self.allows(values)
+        return Branched(
+            values if found else None,
+            info.mip_dual_bound,
+            status == highspy.HighsModelStatus.kOptimal,
+            status == highspy.HighsModelStatus.kInfeasible,
+            max(0, info.simplex_iteration_count),
+        )
+
+    def allows(self, values: Sequence[int]) -> bool:
+        """Whether whole numbers keep the ends of all columns and all rows."""
+        if not all(0 <= value <= most for value, most in zip(values, self.upper, strict=True)):
+            return False
+        for row in self.rows:
+            total = sum(many * values[column] for column, many in zip(row.columns, row.coefficients, strict=True))
+            if total > row.room or (row.equal and total < row.room):
+                return False
+        return True
+
+
+def _highs(seconds: float, nodes: int, **settings: float) -> highspy.Highs:
+    """A solver that says nothing, with limits."""
+    import highspy
+
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("time_limit", max(0.01, seconds))
+    solver.setOptionValue("mip_max_nodes", nodes)
+    for name, setting in settings.items():
+        solver.setOptionValue(name, setting)
+    return solver
 
 
 def _glop_model(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int]) -> mathopt.Model:

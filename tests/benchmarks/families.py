@@ -19,7 +19,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ from placer.errors import PlacerError
 from placer.laboratory.sweep.machine import this_machine
 from placer.laboratory.sweep.records import RunRecord, Store, read_lines
 from placer.laboratory.sweep.runs import Run, make, parse_seeds, parse_subject, plan, sweep
+from tests.benchmarks import redrawn
 from tests.benchmarks.goals import (
     Goal,
     above_bound,
@@ -47,6 +48,8 @@ from tests.benchmarks.goals import (
 )
 from tests.benchmarks.start_up import measured
 
+#: Where instances that are cut out of the shipped ones are drawn, in the folder of the sources; git ignores it.
+REDRAWN = Path("build", "redrawn")
 FULL_IN_TIME = Goal("runs with everything placed within 30 s", full_within(30), share, least=0.9, shown="{:.0%}")
 PROVED = Goal("runs proved OPTIMAL on all values", optimal, share, least=0.9, shown="{:.0%}")
 IN_TIME = Goal("seconds beyond the limit, worst", late, max, most=2.0, shown="{:.1f}")
@@ -125,6 +128,11 @@ FAMILIES: dict[str, BenchmarkFamily] = {
             f"planted --nodes 256 {PARTLY_FULL} {ODD}",
             f"planted --nodes 500 {PARTLY_FULL} {MIXED}",
         ),
+        (PROVED,),
+    ),
+    "small-redrawn": BenchmarkFamily(
+        "other seeds cut out of shipped instances: three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
+        tuple(f"{REDRAWN.as_posix()}/{name}-{seed}.json.gz" for name in redrawn.FAMILIES for seed in range(1, 9)),
         (PROVED,),
     ),
     "odd-m": BenchmarkFamily(
@@ -274,6 +282,16 @@ def start_runs(family: BenchmarkFamily, options: argparse.Namespace, seeds: Sequ
         )
 
 
+def draw_missing(words: Iterable[str]) -> None:
+    """Draw instances that are cut out of the shipped ones, where they are not there."""
+    for word in words:
+        path = Path(word)
+        if path.parent == REDRAWN and not path.exists():
+            REDRAWN.mkdir(parents=True, exist_ok=True)
+            name, _, seed = path.name.partition(".")[0].rpartition("-")
+            redrawn.carry_out([name], [int(seed)], REDRAWN)
+
+
 def started(run: Run) -> RunRecord:
     """The line of a command in an interpreter of its own; both figures are processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
@@ -297,6 +315,7 @@ def carry_out(options: argparse.Namespace, names: Sequence[str]) -> None:
     """Run what has no line yet, family by family."""
     seeds = parse_seeds(options.seeds)
     chosen = [FAMILIES[name] for name in names]
+    draw_missing(word for family in chosen for word in family.words)
     runs = [run for family in chosen if not family.started for run in planned(family, options, seeds)]
     starts = [run for family in chosen if family.started for run in start_runs(family, options, seeds)]
     keys = {run: (*run.key[:-1], STARTED) for run in starts}

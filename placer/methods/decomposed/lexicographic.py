@@ -16,6 +16,7 @@ from placer.methods.decomposed.destroy import bins_of
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
+from placer.methods.decomposed.pooled_branching import branch_and_cut
 from placer.methods.decomposed.pooled_search import PooledSearch, room_of_leaves
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions, TooLarge
@@ -57,8 +58,11 @@ PACKING_WORK = 12.0
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
 
-#: With no more columns than this the model of pooled pods is solved before a few leaves at a time are looked at.
-FEW_COLUMNS = 20_000
+#: Share of what is left that branch and cut by one worker may take: only nodes of its tree end it before.
+BRANCHED_SHARE = 0.25
+
+#: Seconds before the time is over by which branch and cut is told to end: it looks at the clock now and then.
+BRANCHED_EARLY = 1.0
 
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -140,6 +144,7 @@ class DecomposedSearch(ExactSearch):
                 self.assigned,
                 self.decide_homes,
                 self.solve,
+                self.branched,
                 self.laid_out,
                 self.neighbourhoods,
             ]
@@ -153,7 +158,7 @@ class DecomposedSearch(ExactSearch):
         Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
         while it is small, and layouts are left for later rounds.
         """
-        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.solve_pooled]
+        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched, self.solve_pooled]
         if self.tree.sees_equal_blocks:
             return [self.laid_out, *methods]
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
@@ -161,7 +166,32 @@ class DecomposedSearch(ExactSearch):
     def _few_pooled(self, criterion: int) -> bool:
         """Whether the model of pooled pods tells all of a criterion, and is small."""
         steps = self._pooled_search(criterion)
-        return steps is not None and steps.columns <= FEW_COLUMNS
+        return steps is not None and steps.is_small
+
+    def branched(self, criterion: int, budget: float) -> bool:
+        """Solve the model of pooled pods by branch and cut while it is small; say whether the value is proved then."""
+        steps = self._pooled_search(criterion)
+        if steps is None or not steps.is_small or self.limits.over:
+            return False
+        alone, name = self.options.workers == 1, self.dense.criteria[criterion][0]
+        most = BRANCHED_SHARE * self.limits.seconds if alone else WORK_SECONDS * budget
+        seconds = min(self.limits.seconds - BRANCHED_EARLY, most)
+        if seconds <= 0:
+            return False
+        found = branch_and_cut(
+            steps.model,
+            steps.value,
+            [known.bound for known in self.bounds_that_hold() if known.criterion == criterion],
+            self.solution,
+            seconds=seconds,
+            work=min(FOREMOST * budget, self.limits.work),
+            workers=self.options.workers,
+            seed=self.chance.randrange(2**30),
+        )
+        self.limits.spent += found.work
+        if found.solution is not None:
+            self.offer(found.solution, name)
+        return found.bound is not None and self.judge(criterion, found.bound, found.optimal, "milp")
 
     def solve_pooled(self, criterion: int, budget: float) -> bool:
         """Solve the model of pooled pods while it is small; say whether the value is proved then."""
@@ -283,7 +313,8 @@ class DecomposedSearch(ExactSearch):
 
         steps.improved(self.solution, left, told)
         self.limits.spent += steps.spent - first
-        return self.met(criterion) or (name == "locality" and self._bound_homes(criterion, budget))
+        waits = steps.is_small and budget <= FIRST_BUDGET  # branch and cut bounds it sooner
+        return self.met(criterion) or (name == "locality" and not waits and self._bound_homes(criterion, budget))
 
     def _bound_homes(self, criterion: int, budget: float) -> bool:
         """Bound what leaves can hold, longer each time; say whether the value is proved then."""

@@ -32,8 +32,12 @@ LEAST_WORK = 0.05
 #: Leaves of the first step, and of the smallest one; after a step that was solved to the end it is some more.
 FIRST, LEAST, MORE = 10, 3, 0.1
 
-#: After so many steps without gain, all of as many leaves as can be solved to the end or not, they are given up.
-IDLE = 24
+#: After so many steps without gain, all of as many leaves as can be solved to the end or not, they are given up; where
+#: the whole is small, and can be decided by itself, it is after fewer.
+IDLE, FEW_IDLE = 24, 6
+
+#: With no more columns than this the whole is small.
+FEW_COLUMNS = 20_000
 
 #: A step of leaves of one domain, else of leaves anywhere.
 TOGETHER = 0.6
@@ -99,6 +103,11 @@ class PooledSearch:
         self._size = float(FIRST)
         self.idle = 0
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the model can well be solved whole."""
+        return self.columns <= FEW_COLUMNS
+
     def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
         """Make steps from a solution that places everything, until nothing is gained any more.
 
@@ -113,7 +122,7 @@ class PooledSearch:
         """
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
-            while self.idle < IDLE and (left := budget()) is not None:
+            while self.idle < (FEW_IDLE if self.is_small else IDLE) and (left := budget()) is not None:
                 if self._gained(threads, left) and told(self.program.read(self._values)):
                     return
 

@@ -90,7 +90,7 @@ class PackingValues:
             opened = self.opened[domain] = self.model.new_bool_var("")
             parent = int(tree.parent[domain])
             if parent != tree.root and not tree.used[parent]:
-                self.model.add_implication(opened, self._opened(parent))
+                self.model.add(opened <= self._opened(parent))
         return self.opened[domain]
 
     def _filled(self) -> dict[int, IntVar]:

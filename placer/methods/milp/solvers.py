@@ -27,6 +27,8 @@ from typing import Any
 
 import pulp
 
+from placer.linear import LESS_THAN_A_UNIT
+
 __all__ = [
     "DEFAULT",
     "NODES_PER_WORK",
@@ -44,9 +46,6 @@ DEFAULT = "HiGHS"
 
 #: A unit of ``--work-limit`` is so many nodes of branch and bound: this method has no other work that repeats.
 NODES_PER_WORK = 1000
-
-#: All values are integers: what is less than a unit away from its bound is best.
-LESS_THAN_A_UNIT = 0.49
 
 
 class SolveStatus(Enum):

@@ -1,0 +1,123 @@
+"""The model of pooled pods solved by branch and cut, with HiGHS: where CP-SAT is slow to prove, this often is not.
+
+Most of these models are decided at the root of the tree, by cuts; how soon a placement is found that is as good as the
+bound is chance. So each worker has a tree of its own, with another seed, and the first one to prove its best ends all.
+What is found keeps all rows in whole numbers. The bound is that of a solver which calculates in floats: it is believed
+within :data:`SLACK`, as that of ``milp`` is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+
+from placer.dense import Solution
+from placer.linear import Branched, ColumnSum
+from placer.methods.events import SolverFault
+from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.variables import Linear
+
+__all__ = ["BranchedSolution", "branch_and_cut"]
+
+#: Iterations of the simplex method that count as a unit of deterministic time, and nodes that one worker may look at
+#: for each: it has nothing else by which it ends at the same place each time.
+ITERATIONS, NODES = 3_000, 50
+
+#: Nodes where seconds end it.
+MOST_NODES = 2**31 - 1
+
+#: What is reported as the bound may be so much too high: all values are whole numbers.
+SLACK = 1e-4
+
+#: More trees at once are no use.
+MOST_TREES = 4
+
+
+@dataclass(frozen=True)
+class BranchedSolution:
+    """What came of it.
+
+    Parameters
+    ----------
+    solution
+        The best one found; None: none was.
+    bound
+        What the value is never below; None: nothing is known.
+    optimal
+        Whether the solution is as good as the bound.
+    work
+        Deterministic time.
+    """
+
+    solution: Solution | None
+    bound: int | None
+    optimal: bool
+    work: float
+
+
+def branch_and_cut(
+    model: PooledModel,
+    value: Linear,
+    known: Iterable[int],
+    solution: Solution,
+    *,
+    seconds: float,
+    work: float,
+    workers: int,
+    seed: int,
+) -> BranchedSolution:
+    """Minimise what a model aims at.
+
+    Parameters
+    ----------
+    model, value
+        The model, and the expression that it aims at.
+    known
+        Bounds of the expression that are proved.
+    solution
+        To set out from; it places everything, and as well as the model keeps.
+    seconds, work
+        Limits; with one worker nothing depends on the clock before the seconds are over.
+    workers
+        How many trees at once, :data:`MOST_TREES` at most.
+    seed
+        Of the first tree.
+
+    Raises
+    ------
+    SolverFault
+        The solver says that there is no solution.
+    """
+    program, columns = model.as_integer_program(value)
+    for bound in known:
+        program.at_most(ColumnSum().plus(-1, columns), columns.constant - bound)
+    start, ended = model.encode(solution), Event()
+    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else MOST_NODES
+
+    def tree(number: int) -> Branched:
+        found = program.branched(columns, start, seconds, nodes, seed=seed + number, ended=ended)
+        if found.optimal:
+            ended.set()
+        return found
+
+    with ThreadPoolExecutor(min(workers, MOST_TREES)) as threads:
+        trees = list(threads.map(tree, range(min(workers, MOST_TREES))))
+    return _best_of(trees, model, columns)
+
+
+def _best_of(trees: Sequence[Branched], model: PooledModel, columns: ColumnSum) -> BranchedSolution:
+    """The best solution and the best bound of several trees."""
+    if any(each.infeasible for each in trees):
+        raise SolverFault("branch and cut calls a model of pooled pods infeasible that has a solution")
+    points = [each.values for each in trees if each.values is not None]
+    best = min(points, key=lambda values: columns.at(values.__getitem__), default=None)
+    proved = max(each.bound for each in trees)
+    return BranchedSolution(
+        None if best is None else model.read(best),
+        columns.constant + math.ceil(proved - SLACK) if math.isfinite(proved) else None,
+        any(each.optimal for each in trees),
+        max(each.iterations for each in trees) / ITERATIONS,
+    )

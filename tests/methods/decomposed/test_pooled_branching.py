@@ -1,0 +1,179 @@
+"""Branch and cut against every placement of tiny instances, and against CP-SAT on planted ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import islice
+from threading import Event
+
+import pytest
+from ortools.sat.python import cp_model
+
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.dense_builder import make_dense
+from placer.instance.instance_builder import make_instance
+from placer.laboratory.generate import planted
+from placer.linear import LESS_THAN_A_UNIT, IntegerProgram
+from placer.manifests import from_documents, validate
+from placer.methods.decomposed.pooled_branching import BranchedSolution, branch_and_cut
+from placer.methods.events import SolverFault
+from placer.methods.exact.pooled_model import PooledModel
+from placer.placement import Placement
+from placer.verify import verify
+from tests.bounds.test_bounds_hold import MOST
+from tests.examples import exhaustive, seed_blocks
+from tests.methods.decomposed.test_pooled_search import PLANTED, full
+from tests.methods.decomposed.test_tree_master import criterion_of, solver
+from tests.methods.exact.test_pooled_model import pooled
+from tests.oracle import placements
+from tests.tiny import tiny
+
+
+def decided(
+    dense: Dense,
+    start: Solution,
+    criterion: int,
+    known: tuple[int, ...] = (),
+    *,
+    work: float = math.inf,
+    trees: int = 1,
+) -> BranchedSolution:
+    """A value decided while those before it stay as good as they are."""
+    model, reached = PooledModel(dense), score_solution(dense, start)
+    for before in range(criterion):
+        model.keep(before, reached[before])
+    value = model.aim(criterion)
+    return branch_and_cut(model, value, known, start, seconds=math.inf, work=work, workers=trees, seed=0)
+
+
+def planted_instance(shape: str, seed: int) -> tuple[Dense, Solution]:
+    found = planted(replace(PLANTED[shape], seed=seed, nodes=12))
+    dense = make_dense(make_instance(validate(from_documents(found.documents))))
+    assert found.planted is not None
+    return dense, dense.solution(Placement.of(found.planted))
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=2))
+def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: range) -> None:
+    looked_at = 0
+    for seed in seeds:
+        instance = tiny(seed).instance
+        dense = make_dense(instance)
+        criteria = pooled(dense)
+        every = [dense.solution(each) for each in islice(placements(instance), MOST)] if criteria else []
+        whole = [each for each in every if full(dense, each)]
+        if not whole:
+            continue
+        looked_at += 1
+        solution = max(whole, key=lambda each: [score_solution(dense, each)[at] for at in criteria])  # the worst of all
+        for criterion in criteria:
+            found = decided(dense, solution, criterion)
+            assert found.optimal
+            assert found.solution is not None
+            solution = found.solution
+            assert found.bound == score_solution(dense, solution)[criterion], seed
+        assert verify(instance, dense.placement(solution)) == [], seed
+        assert full(dense, solution), seed
+        best = min([score_solution(dense, each)[at] for at in criteria] for each in whole)
+        reached = [score_solution(dense, solution)[at] for at in criteria]
+        assert reached <= best, seed
+        assert len(every) == MOST or reached == best, seed
+    assert looked_at
+
+
+@pytest.mark.parametrize("trees", [1, 2])
+@pytest.mark.parametrize("seed", [0, *exhaustive(1, 2)])
+@pytest.mark.parametrize("name", ["span", *exhaustive("locality", "packedHyperNodes", "packedNodes")])
+@pytest.mark.parametrize("shape", PLANTED)
+def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str, seed: int, trees: int) -> None:
+    dense, start = planted_instance(shape, seed)
+    criterion = criterion_of(dense, name)
+    found = decided(dense, start, criterion, trees=trees)
+    model, reached = PooledModel(dense), score_solution(dense, start)
+    for before in range(criterion):
+        model.keep(before, reached[before])
+    model.aim(criterion)
+    other = solver()
+    other.parameters.max_deterministic_time = 2.0
+    model.hint(start)
+    assert other.solve(model.proto) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    assert found.optimal
+    assert found.bound is not None
+    assert math.ceil(other.best_objective_bound - 1e-6) <= found.bound <= round(other.objective_value)
+    assert found.solution is not None
+    values = score_solution(dense, found.solution)
+    assert values[:criterion] <= reached[:criterion]
+    assert values[criterion] == found.bound
+    assert found.work > 0
+
+
+@pytest.mark.parametrize("work", [1e-9, 0.1])
+def test_cut_short_it_claims_no_more_than_it_knows(work: float) -> None:
+    dense, start = planted_instance("odd", 3)
+    criterion = criterion_of(dense, "span")
+    whole, short = decided(dense, start, criterion), decided(dense, start, criterion, work=work)
+    assert whole.bound is not None
+    assert whole.optimal
+    assert short.bound is None or short.bound <= whole.bound
+    assert decided(dense, start, criterion, work=work) == short
+
+
+def test_what_is_proved_already_is_a_row_of_it() -> None:
+    dense, start = planted_instance("mixed", 0)
+    criterion = criterion_of(dense, "packedNodes")
+    best = decided(dense, start, criterion)
+    assert best.bound is not None
+    assert decided(dense, start, criterion, (best.bound - 1, best.bound)).bound == best.bound
+    with pytest.raises(SolverFault, match="infeasible"):
+        decided(dense, start, criterion, (10**6,))
+
+
+def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, start = planted_instance("mixed", 0)
+    ends: list[Event] = []
+    seeds: list[int] = []
+    branched = IntegerProgram.branched
+
+    def watched(program, *arguments, seed: int, ended: Event):  # type: ignore[no-untyped-def]
+        ends.append(ended)
+        seeds.append(seed)
+        return branched(program, *arguments, seed=seed, ended=ended)
+
+    monkeypatch.setattr(IntegerProgram, "branched", watched)
+    assert decided(dense, start, criterion_of(dense, "span"), trees=9).optimal
+    assert sorted(seeds) == [0, 1, 2, 3]
+    assert {id(each) for each in ends} == {id(ends[0])}
+    assert ends[0].is_set()
+
+
+def test_a_tree_that_is_ended_says_what_it_has() -> None:
+    dense, start = planted_instance("odd", 3)
+    model = PooledModel(dense)
+    for before, value in enumerate(score_solution(dense, start)[: criterion_of(dense, "span")]):
+        model.keep(before, value)
+    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "span")))
+    ended = Event()
+    whole = program.branched(columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended)
+    ended.set()
+    short = program.branched(columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended)
+    assert whole.optimal
+    assert not short.optimal
+    assert not short.infeasible
+    assert short.iterations < whole.iterations
+    assert short.values is not None
+    assert columns.at(short.values.__getitem__) >= whole.bound - LESS_THAN_A_UNIT
+
+
+def test_the_program_allows_what_the_model_does() -> None:
+    dense, start = planted_instance("types", 0)
+    model = PooledModel(dense)
+    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "packedNodes")))
+    values = model.encode(start)
+    assert program.allows(values)
+    assert columns.at(values.__getitem__) == score_solution(dense, start)[-1]
+    for index in range(0, len(values), max(1, len(values) // 20)):
+        assert not program.allows([*values[:index], program.upper[index] + 1, *values[index + 1 :]])
+        assert not program.allows([*values[:index], -1, *values[index + 1 :]])
+    count = next(iter(model.program.counts.values())).index
+    assert not program.allows([*values[:count], values[count] + 1, *values[count + 1 :]])
