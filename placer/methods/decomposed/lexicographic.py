@@ -58,6 +58,12 @@ PACKING_WORK = 12.0
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
 
+#: Seconds of branch and cut by several workers before it begins anew, with other seeds.
+BRANCHED_SECONDS = 12.0
+
+#: Where the bound of branch and cut ends further below the value, as a share of it, it is not tried again.
+BRANCHED_NEAR = 0.03
+
 #: Share of what is left that branch and cut by one worker may take: only nodes of its tree end it before.
 BRANCHED_SHARE = 0.25
 
@@ -169,28 +175,42 @@ class DecomposedSearch(ExactSearch):
         return steps is not None and steps.is_small
 
     def branched(self, criterion: int, budget: float) -> bool:
-        """Solve the model of pooled pods by branch and cut while it is small; say whether the value is proved then."""
-        steps = self._pooled_search(criterion)
-        if steps is None or not steps.is_small or self.limits.over:
-            return False
-        alone, name = self.options.workers == 1, self.dense.criteria[criterion][0]
-        most = BRANCHED_SHARE * self.limits.seconds if alone else WORK_SECONDS * budget
-        seconds = min(self.limits.seconds - BRANCHED_EARLY, most)
-        if seconds <= 0:
-            return False
+        """Solve the model of pooled pods by branch and cut while it is small; say whether the value is proved then.
+
+        Where the clock ends it, it begins anew with other seeds: how long a tree takes is chance.
+        """
+        alone, began = self.options.workers == 1, time.monotonic()
+        while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
+            left = WORK_SECONDS * budget + began - time.monotonic()
+            seconds = BRANCHED_SHARE * self.limits.seconds if alone else min(left, BRANCHED_SECONDS)
+            seconds = min(seconds, self.limits.seconds - BRANCHED_EARLY)
+            if seconds <= 0:
+                break
+            if self._branched_once(criterion, seconds, FOREMOST * budget):
+                return True
+            if alone:
+                break
+        return False
+
+    def _branched_once(self, criterion: int, seconds: float, work: float) -> bool:
+        """Say whether the value is proved then."""
+        steps, name = self._pooled_search(criterion), self.dense.criteria[criterion][0]
+        assert steps is not None
         found = branch_and_cut(
             steps.model,
             steps.value,
             [known.bound for known in self.bounds_that_hold() if known.criterion == criterion],
             self.solution,
             seconds=seconds,
-            work=min(FOREMOST * budget, self.limits.work),
+            work=min(work, self.limits.work),
             workers=self.options.workers,
             seed=self.chance.randrange(2**30),
         )
         self.limits.spent += found.work
         if found.solution is not None:
             self.offer(found.solution, name)
+        if found.bound is None or found.bound < (1 - BRANCHED_NEAR) * self.values[criterion]:
+            steps.is_far = True
         return found.bound is not None and self.judge(criterion, found.bound, found.optimal, "milp")
 
     def solve_pooled(self, criterion: int, budget: float) -> bool:

@@ -79,6 +79,8 @@ class PooledSearch:
     ----------
     columns
         How many columns the model has, about.
+    is_far
+        Whether what was tried on the whole has found its bound far from the value; whoever tried it says so.
     spent
         Deterministic time so far.
 
@@ -98,6 +100,7 @@ class PooledSearch:
             self.model.keep(before, value)
         self.value = self.model.aim(criterion)
         self.columns = self.model.columns
+        self.is_far = False
         self.spent = 0.0
         self._values: list[int] = []
         self._size = float(FIRST)
@@ -106,7 +109,7 @@ class PooledSearch:
     @property
     def is_small(self) -> bool:
         """Whether the model can well be solved whole."""
-        return self.columns <= FEW_COLUMNS
+        return self.columns <= FEW_COLUMNS and not self.is_far
 
     def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
         """Make steps from a solution that places everything, until nothing is gained any more.
