@@ -169,7 +169,7 @@ class Branched:
     bound
         What the expression, its constant apart, is never below.
     optimal
-        Whether no values are better.
+        Whether no values are better than these.
     infeasible
         Whether the solver says that there are no values at all.
     iterations
@@ -276,7 +276,7 @@ class IntegerProgram:
     def branched(
         self, value: ColumnSum, start: Sequence[int], seconds: float, nodes: int, *, seed: int, ended: Event
     ) -> Branched:
-        """Minimise an expression over whole numbers by branch and cut.
+        """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
         Parameters
         ----------
@@ -296,23 +296,32 @@ class IntegerProgram:
 
         solver = _highs(seconds, nodes, mip_rel_gap=0.0, mip_abs_gap=LESS_THAN_A_UNIT, random_seed=seed)
 
+        # Else half of the machine's, whatever a container has of it. HiGHS refuses another number than the thread that
+        # calls it had before, so this is called in a thread of its own.
+        solver.setOptionValue("threads", 1)
+
         def interrupt(event: highspy.HighsCallbackEvent) -> None:
             if ended.is_set():
                 event.interrupt()
 
         solver.cbMipInterrupt.subscribe(interrupt)
-        solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
+        if (
+            solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
+            == highspy.HighsStatus.kError
+        ):
+            return Branched(None, -math.inf, optimal=False, infeasible=False, iterations=0)
         point = highspy.HighsSolution()
         point.col_value = list(map(float, start))
         solver.setSolution(point)
-        solver.run()
+        if solver.run() == highspy.HighsStatus.kError:
+            return Branched(None, -math.inf, optimal=False, infeasible=False, iterations=0)
         info, status = solver.getInfo(), solver.getModelStatus()
         values = [round(each) for each in solver.getSolution().col_value]
         found = info.primal_solution_status == highspy.kSolutionStatusFeasible and self.allows(values)
         return Branched(
             values if found else None,
             info.mip_dual_bound,
-            status == highspy.HighsModelStatus.kOptimal,
+            found and status == highspy.HighsModelStatus.kOptimal,
             status == highspy.HighsModelStatus.kInfeasible,
             max(0, info.simplex_iteration_count),
         )

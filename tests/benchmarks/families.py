@@ -286,7 +286,7 @@ def draw_missing(words: Iterable[str]) -> None:
     """Draw instances that are cut out of the shipped ones, where they are not there."""
     for word in words:
         path = Path(word)
-        if path.parent == REDRAWN and not path.exists():
+        if path.parent == REDRAWN and not redrawn.beside(path, "best").exists():
             REDRAWN.mkdir(parents=True, exist_ok=True)
             name, _, seed = path.name.partition(".")[0].rpartition("-")
             redrawn.carry_out([name], [int(seed)], REDRAWN)

@@ -171,7 +171,7 @@ def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Ac
     UsageError
         The file or the context is not there, or the library that reads them is not installed.
     """
-    file = kubeconfig or os.environ.get("KUBECONFIG")
+    file = kubeconfig or os.environ.get("KUBECONFIG") or None
     default = os.path.expanduser("~/.kube/config")
     if file is None and (context is not None or os.path.exists(default)):
         file = default

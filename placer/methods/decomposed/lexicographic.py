@@ -131,6 +131,8 @@ class DecomposedSearch(ExactSearch):
         """Make one value better; say whether it is proved as far as those before it are."""
         if self.met(criterion):
             return True
+        if self.limits.over:
+            return False
         methods = [
             self.bounded,
             self.chained,

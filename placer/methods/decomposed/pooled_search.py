@@ -37,7 +37,7 @@ FIRST, LEAST, MORE = 10, 3, 0.1
 IDLE, FEW_IDLE = 24, 6
 
 #: With no more columns than this the whole is small.
-FEW_COLUMNS = 20_000
+FEW_COLUMNS = 12_000
 
 #: A step of leaves of one domain, else of leaves anywhere.
 TOGETHER = 0.6

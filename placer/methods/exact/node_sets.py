@@ -198,8 +198,8 @@ class _CountableNodes:
 
     def _listable(self, nodes: BoolArray) -> tuple[Request, ...]:
         """Requests on some nodes; none where pods ask for nothing, or make no node count as used (O4)."""
-        first, dense = int(np.argmax(nodes)), self._dense
-        if any(one.daemon and dense.masks[one.mask, first] for one in dense.classes):
+        dense = self._dense
+        if _has_daemons(dense, nodes):
             return ()
         found = sorted(_requests_on(dense, nodes), reverse=True)
         return tuple(found) if all(map(any, found)) else ()
@@ -271,14 +271,24 @@ def _where_anything_fits(dense: Dense) -> list[int]:
 
 
 def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResource]:
-    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part."""
-    requests, found = _requests_on(dense, nodes), []
+    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part.
+
+    None either where new pods of DaemonSets do: how many of the nodes count as used depends on which of them have
+    other pods (O4), which is dealt out too late.
+    """
+    requests, found = set[Request]() if _has_daemons(dense, nodes) else _requests_on(dense, nodes), []
     for resource in range(len(dense.resources)):
         sizes = sorted({request[resource] for request in requests})
         if sizes and sizes[0] > 0 and all(b % a == 0 for a, b in pairwise(sizes)):
             by_unit = ([Fraction(amount, request[resource]) for amount in request] for request in requests)
             found.append(_CountableResource(resource, tuple(sizes), tuple(map(max, zip(*by_unit, strict=True)))))
     return found
+
+
+def _has_daemons(dense: Dense, nodes: BoolArray) -> bool:
+    """Whether new pods of DaemonSets may be on some nodes, equally eligible all."""
+    first = int(np.argmax(nodes))
+    return any(one.daemon and dense.masks[one.mask, first] for one in dense.classes)
 
 
 def _requests_on(dense: Dense, nodes: BoolArray) -> set[tuple[int, ...]]:

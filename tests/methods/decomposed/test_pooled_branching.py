@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from threading import Event
@@ -14,7 +15,7 @@ from placer.dense import Dense, Solution, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import planted
-from placer.linear import LESS_THAN_A_UNIT, IntegerProgram
+from placer.linear import LESS_THAN_A_UNIT, Branched, ColumnSum, IntegerProgram
 from placer.manifests import from_documents, validate
 from placer.methods.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.methods.events import SolverFault
@@ -154,9 +155,17 @@ def test_a_tree_that_is_ended_says_what_it_has() -> None:
         model.keep(before, value)
     program, columns = model.as_integer_program(model.aim(criterion_of(dense, "span")))
     ended = Event()
-    whole = program.branched(columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended)
+
+    def tree() -> Branched:
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(
+                program.branched, columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended
+            )
+            return asked.result()
+
+    whole = tree()
     ended.set()
-    short = program.branched(columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended)
+    short = tree()
     assert whole.optimal
     assert not short.optimal
     assert not short.infeasible
@@ -177,3 +186,25 @@ def test_the_program_allows_what_the_model_does() -> None:
         assert not program.allows([*values[:index], -1, *values[index + 1 :]])
     count = next(iter(model.program.counts.values())).index
     assert not program.allows([*values[:count], values[count] + 1, *values[count + 1 :]])
+
+
+def test_what_keeps_no_row_in_whole_numbers_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, start = planted_instance("mixed", 0)
+    criterion = criterion_of(dense, "packedNodes")
+    best = decided(dense, start, criterion)
+    monkeypatch.setattr(IntegerProgram, "allows", lambda *_: False)
+    refused = decided(dense, start, criterion)
+    assert (refused.solution, refused.optimal) == (None, False)
+    assert refused.bound == best.bound
+
+
+def test_what_the_solver_does_not_take_proves_nothing() -> None:
+    program = IntegerProgram()
+    column = program.column(3)
+    program.at_most({column: 2 * 10**15}, 3 * 10**15)
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(
+            program.branched, ColumnSum().add(1, column), [0], math.inf, 2**31 - 1, seed=0, ended=Event()
+        )
+        found = asked.result()
+    assert (found.values, found.bound, found.optimal) == (None, -math.inf, False)

@@ -109,3 +109,17 @@ def test_nodes_that_what_runs_closes_to_some_pods_are_not_counted_with_others() 
     world.pod("db", gang, 1, labels={"app": "db"})
     dense = make_dense(world.instance())
     assert [place.nodes for place in make_node_sets(dense)] == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("method", ["exact", "decomposed"])
+def test_where_a_daemon_set_may_be_nodes_are_looked_at_one_by_one(method: str) -> None:
+    """Two pods fill a node, and the pod of a DaemonSet is best on the other one, which stays empty (O4)."""
+    world = World()
+    world.nodes("a b", 2)
+    world.hyper("core", 2, world.hyper("leaf", 1, "a b"))
+    for name in "dxy":
+        world.pod(name, gpu=1, daemon=name == "d")
+    instance = world.instance()
+    assert [place.nodes for place in make_node_sets(make_dense(instance))] == [(0,), (1,)]
+    solved = solve_tiny(instance, method)
+    assert solved.proved
