@@ -294,26 +294,20 @@ class IntegerProgram:
         """
         import highspy
 
-        solver = _highs(seconds, nodes, mip_rel_gap=0.0, mip_abs_gap=LESS_THAN_A_UNIT, random_seed=seed)
-
-        # Else half of the machine's, whatever a container has of it. HiGHS refuses another number than the thread that
-        # calls it had before, so this is called in a thread of its own.
-        solver.setOptionValue("threads", 1)
+        # Without a number of threads it takes half of the machine's, whatever a container has of it. It refuses another
+        # number than the thread that calls it had before, so this is called in a thread of its own.
+        solver = _highs(seconds, nodes, mip_rel_gap=0.0, mip_abs_gap=LESS_THAN_A_UNIT, random_seed=seed, threads=1)
 
         def interrupt(event: highspy.HighsCallbackEvent) -> None:
             if ended.is_set():
                 event.interrupt()
 
         solver.cbMipInterrupt.subscribe(interrupt)
-        if (
-            solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
-            == highspy.HighsStatus.kError
-        ):
-            return Branched(None, -math.inf, optimal=False, infeasible=False, iterations=0)
+        taken = solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
         point = highspy.HighsSolution()
         point.col_value = list(map(float, start))
         solver.setSolution(point)
-        if solver.run() == highspy.HighsStatus.kError:
+        if highspy.HighsStatus.kError in (taken, solver.run()):
             return Branched(None, -math.inf, optimal=False, infeasible=False, iterations=0)
         info, status = solver.getInfo(), solver.getModelStatus()
         values = [round(each) for each in solver.getSolution().col_value]

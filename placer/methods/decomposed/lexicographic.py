@@ -201,7 +201,7 @@ class DecomposedSearch(ExactSearch):
         found = branch_and_cut(
             steps.model,
             steps.value,
-            [known.bound for known in self.bounds_that_hold() if known.criterion == criterion],
+            self._known_bounds(criterion),
             self.solution,
             seconds=seconds,
             work=min(work, self.limits.work),
@@ -213,7 +213,7 @@ class DecomposedSearch(ExactSearch):
             self.offer(found.solution, name)
         if found.bound is None or found.bound < (1 - BRANCHED_NEAR) * self.values[criterion]:
             steps.is_far = True
-        return found.bound is not None and self.judge(criterion, found.bound, found.optimal, "milp")
+        return found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
 
     def solve_pooled(self, criterion: int, budget: float) -> bool:
         """Solve the model of pooled pods while it is small; say whether the value is proved then."""

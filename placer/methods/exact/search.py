@@ -357,7 +357,7 @@ class ExactSearch:
 
     def met(self, criterion: int) -> bool:
         """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
-        for bound in self.bounds_that_hold():
+        for bound in self._bounds_that_hold():
             if bound.criterion == criterion and self.values[criterion] == bound.bound:
                 self._tell(bound)
                 return True
@@ -385,16 +385,20 @@ class ExactSearch:
             if stands or self.limits.over or time.monotonic() > end:
                 break
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
-        return self.judge(criterion, bound, optimal and stands)
+        return self._judge(criterion, bound, optimal and stands)
 
     def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
         """Tell a model what is proved of the criterion it aims at: it need not find that out again."""
-        known = [bound.bound for bound in self.bounds_that_hold() if bound.criterion == criterion]
+        known = self._known_bounds(criterion)
         if known:
             maximised = self.dense.criteria[criterion][0] in MAXIMISED
             model.limit(criterion, min(known) if maximised else max(known))
 
-    def bounds_that_hold(self) -> Iterator[NamedBound]:
+    def _known_bounds(self, criterion: int) -> list[int]:
+        """What is proved of a criterion, by whatever says so."""
+        return [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]
+
+    def _bounds_that_hold(self) -> Iterator[NamedBound]:
         """Bounds by counting, and those told before, that hold with the values in hand."""
         yield from bounds_for(self.dense, self.values)
         yield from (bound for bound in self.bounds if bound.context in ((), self.values[: bound.criterion or 0]))
@@ -425,7 +429,7 @@ class ExactSearch:
             self.offer(admitted, name)
         return solver, status == cp_model.OPTIMAL, admitted is not None
 
-    def judge(self, criterion: int, bound: int, optimal: bool, by: str = "exact") -> bool:
+    def _judge(self, criterion: int, bound: int, optimal: bool, by: str = "exact") -> bool:
         """Compare the value in hand with the solver's bound, which is told where the values before are proved."""
         name, maximised = self.dense.criteria[criterion][0], self.dense.criteria[criterion][0] in MAXIMISED
         value = self.values[criterion]

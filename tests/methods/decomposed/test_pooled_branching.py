@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from threading import Event
+from typing import Any
 
 import pytest
 from ortools.sat.python import cp_model
@@ -20,6 +21,7 @@ from placer.manifests import from_documents, validate
 from placer.methods.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.methods.events import SolverFault
 from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.variables import Linear
 from placer.placement import Placement
 from placer.verify import verify
 from tests.bounds.test_bounds_hold import MOST
@@ -29,6 +31,14 @@ from tests.methods.decomposed.test_tree_master import criterion_of, solver
 from tests.methods.exact.test_pooled_model import pooled
 from tests.oracle import placements
 from tests.tiny import tiny
+
+
+def aimed(dense: Dense, start: Solution, criterion: int) -> tuple[PooledModel, Linear]:
+    """A model of a value that keeps what a solution reaches of those before it, and the expression."""
+    model = PooledModel(dense)
+    for before, value in enumerate(score_solution(dense, start)[:criterion]):
+        model.keep(before, value)
+    return model, model.aim(criterion)
 
 
 def decided(
@@ -41,10 +51,7 @@ def decided(
     trees: int = 1,
 ) -> BranchedSolution:
     """A value decided while those before it stay as good as they are."""
-    model, reached = PooledModel(dense), score_solution(dense, start)
-    for before in range(criterion):
-        model.keep(before, reached[before])
-    value = model.aim(criterion)
+    model, value = aimed(dense, start, criterion)
     return branch_and_cut(model, value, known, start, seconds=math.inf, work=work, workers=trees, seed=0)
 
 
@@ -91,10 +98,7 @@ def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str,
     dense, start = planted_instance(shape, seed)
     criterion = criterion_of(dense, name)
     found = decided(dense, start, criterion, trees=trees)
-    model, reached = PooledModel(dense), score_solution(dense, start)
-    for before in range(criterion):
-        model.keep(before, reached[before])
-    model.aim(criterion)
+    (model, _), reached = aimed(dense, start, criterion), score_solution(dense, start)
     other = solver()
     other.parameters.max_deterministic_time = 2.0
     model.hint(start)
@@ -136,7 +140,7 @@ def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.Monkey
     seeds: list[int] = []
     branched = IntegerProgram.branched
 
-    def watched(program, *arguments, seed: int, ended: Event):  # type: ignore[no-untyped-def]
+    def watched(program: IntegerProgram, *arguments: Any, seed: int, ended: Event) -> Branched:
         ends.append(ended)
         seeds.append(seed)
         return branched(program, *arguments, seed=seed, ended=ended)
@@ -150,10 +154,8 @@ def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.Monkey
 
 def test_a_tree_that_is_ended_says_what_it_has() -> None:
     dense, start = planted_instance("odd", 3)
-    model = PooledModel(dense)
-    for before, value in enumerate(score_solution(dense, start)[: criterion_of(dense, "span")]):
-        model.keep(before, value)
-    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "span")))
+    model, value = aimed(dense, start, criterion_of(dense, "span"))
+    program, columns = model.as_integer_program(value)
     ended = Event()
 
     def tree() -> Branched:
