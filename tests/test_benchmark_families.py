@@ -61,7 +61,7 @@ def test_what_is_cut_out_of_shipped_instances_is_drawn_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = [word for word in FAMILIES["small-redrawn"].words if "hetero-s-1." in word]
-    draw_missing([*words, "instances/other.json.gz", "planted --nodes 4"])
+    draw_missing([*words, "other.json.gz", "planted --nodes 4"])
     (drawn, best) = sorted((tmp_path / REDRAWN).iterdir(), key=lambda path: len(path.name))
     assert (drawn.name, best.name) == ("hetero-s-1.json.gz", "hetero-s-1.best.json.gz")
     assert "128 nodes" in capsys.readouterr().out

@@ -100,7 +100,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "stalled": Fault("the answer stops in the middle, the connection stays open", Spoil(stalls_after=40), lasting=True),
     "garbled": Fault("200, and no JSON behind it", Spoil(200, text='{"metadata": {"resou')),
-    "401": Fault("who we are is not known", Spoil(401)),
+    "401": Fault("who we are is not known, and nothing else is to be had of our credentials", Spoil(401)),
     "403": Fault("not allowed", Spoil(403), lasting=True),
     "404": Fault("not there", Spoil(404)),
     "409": Fault("a conflict", Spoil(409), writes_only=True),
@@ -347,6 +347,11 @@ def page() -> str:
         "| --- | --- |",
         *(f"| {name} | {fault.says} |" for name, fault in FAULTS.items()),
         "",
+        "A 401 comes of a token that has ended as well, so it has the credentials read anew first: the file of a "
+        "token, the kubeconfig, a plug-in. Where they have changed the request goes out once more as who we",
+        "are by now, whatever it was, since a 401 has done nothing; a watch, a pass and a loop go on, and there is no "
+        "fault (`tests/cluster/test_credentials_live.py` revokes the tokens of a loop).",
+        "",
         "## Exit codes",
         "",
         "Of a pass in which it happens once / to every such request. A dash: it makes no difference there.",
@@ -386,7 +391,9 @@ def page() -> str:
         "above happen to each of them, and kills a pass between two pods of a gang: nothing is released twice; a gang "
         "of which a part is released ends the pass with 6 and comes",
         "first in the next one, though another is more urgent by then; what is nominated and not released is "
-        "nominated no longer.",
+        "nominated no longer, and where",
+        "the pass was killed between the two, no longer than until the next one: a real kube-scheduler keeps other "
+        "pods off that room, and has it again then.",
         "",
         "## What kubelets reject",
         "",

@@ -25,7 +25,9 @@ NO_END = 2**60
 
 
 class PooledModel:
-    """One CP-SAT model for ``locality``, ``span`` and O4; the search asks it as it asks the exact one.
+    """One CP-SAT model for the values after ``placed``; the search asks it as it asks the exact one.
+
+    Of calls it knows none but those between pods that run: ``networkCost`` is then a constant.
 
     Parameters
     ----------
@@ -63,6 +65,7 @@ class PooledModel:
         self.makers: dict[str, Callable[[], Linear]] = {
             "locality": lambda: self.program.value,
             "span": self._span,
+            "networkCost": lambda: Linear(constant=self.dense.constant_network),
             "packedHyperNodes": lambda: self.packing.hyper_nodes(),
             "packedNodes": lambda: self.packing.nodes(),
         }

@@ -97,6 +97,22 @@ def test_it_says_nothing_where_pods_of_one_shape_differ() -> None:
     assert not any(tells_all(dense) for seed in range(20) if (dense := make_dense(tiny_network(seed).instance)).network)
 
 
+def test_calls_between_pods_that_run_are_a_constant() -> None:
+    """No placeable pod calls any other, and still ``networkCost`` is among the values that are kept."""
+    found = [make_dense(tiny_network(seed).instance) for seed in range(320)]
+    called = [dense for dense in found if dense.classes and PooledModel.knows(dense) and dense.constant_network]
+    assert called
+    for dense in called:
+        (criterion,) = [index for index, (name, _) in enumerate(dense.criteria) if name == "networkCost"]
+        model = PooledModel(dense)
+        before = solver().solve(model.proto)  # infeasible where not everything can be placed
+        model.limit(criterion, dense.constant_network)
+        model.keep(criterion, dense.constant_network)
+        value = model.aim(criterion)
+        assert (value.variables, value.constant) == ([], dense.constant_network)
+        assert solver().solve(model.proto) == before
+
+
 # Against every placement
 
 
