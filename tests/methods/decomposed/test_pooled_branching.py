@@ -98,7 +98,7 @@ def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str,
     dense, start = planted_instance(shape, seed)
     criterion = criterion_of(dense, name)
     found = decided(dense, start, criterion, trees=trees)
-    (model, _), reached = aimed(dense, start, criterion), score_solution(dense, start)
+    (model, value), reached = aimed(dense, start, criterion), score_solution(dense, start)
     other = solver()
     other.parameters.max_deterministic_time = 2.0
     model.hint(start)
@@ -110,7 +110,7 @@ def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str,
     values = score_solution(dense, found.solution)
     assert values[:criterion] <= reached[:criterion]
     assert values[criterion] == found.bound
-    assert found.work > 0
+    assert found.work > 0 or not value.variables  # no domain is empty: nothing is left to decide
 
 
 @pytest.mark.parametrize("work", [1e-9, 0.1])
