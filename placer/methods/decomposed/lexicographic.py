@@ -64,7 +64,7 @@ BRANCHED_SECONDS = 12.0
 #: Where the bound of branch and cut ends further below the value, as a share of it, it is not tried again.
 BRANCHED_NEAR = 0.03
 
-#: Share of what is left that branch and cut by one worker may take: only nodes of its tree end it before.
+#: Share of what is left that branch and cut by one worker may take.
 BRANCHED_SHARE = 0.25
 
 #: Seconds before the time is over by which branch and cut is told to end: it looks at the clock now and then.
@@ -184,7 +184,9 @@ class DecomposedSearch(ExactSearch):
         alone, began = self.options.workers == 1, time.monotonic()
         while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
             left = WORK_SECONDS * budget + began - time.monotonic()
-            seconds = BRANCHED_SHARE * self.limits.seconds if alone else min(left, BRANCHED_SECONDS)
+            # With one worker only nodes of its tree end it; else the clock does, also where the limit is one of work.
+            several = min(left, BRANCHED_SECONDS, WORK_SECONDS * self.limits.work)
+            seconds = BRANCHED_SHARE * self.limits.seconds if alone else several
             seconds = min(seconds, self.limits.seconds - BRANCHED_EARLY)
             if seconds <= 0:
                 break

@@ -18,8 +18,9 @@ from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import planted
 from placer.linear import LESS_THAN_A_UNIT, Branched, ColumnSum, IntegerProgram
 from placer.manifests import from_documents, validate
+from placer.methods.decomposed import lexicographic
 from placer.methods.decomposed.pooled_branching import BranchedSolution, branch_and_cut
-from placer.methods.events import SolverFault
+from placer.methods.events import SearchOptions, SolverFault
 from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.variables import Linear
 from placer.placement import Placement
@@ -210,3 +211,22 @@ def test_what_the_solver_does_not_take_proves_nothing() -> None:
         )
         found = asked.result()
     assert (found.values, found.bound, found.optimal) == (None, -math.inf, False)
+
+
+@pytest.mark.parametrize(("work", "most"), [(None, 4.0), (0.25, 1.0)])
+def test_several_workers_take_no_longer_than_what_is_left_of_the_work(
+    work: float | None, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense, start = planted_instance("odd", 3)
+    asked: list[float] = []
+
+    def answer(*_: object, seconds: float, **__: object) -> BranchedSolution:
+        asked.append(seconds)
+        return BranchedSolution(None, None, optimal=False, work=0.0)
+
+    monkeypatch.setattr(lexicographic, "branch_and_cut", answer)
+    options = SearchOptions(hint=start, workers=2, work=work)
+    found = lexicographic.DecomposedSearch(dense, options, lambda _: None, lexicographic.WorkerPool("inline", 2))
+    found.proved = criterion_of(dense, "span")
+    assert not found.branched(found.proved, 1.0)
+    assert asked == [pytest.approx(most, abs=0.5)]
