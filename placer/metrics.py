@@ -7,11 +7,10 @@ so that dashboards made for it show placer too, told apart by the label ``profil
 
 from __future__ import annotations
 
-import threading
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from placer.cluster.planning.gang_outcome import GangState
@@ -25,22 +24,31 @@ except ImportError as missing:
     raise UsageError(f"metrics need the library prometheus-client: {how_to_install('cluster')}") from missing
 
 if TYPE_CHECKING:
-    from placer.instance import GroupKey
+    from placer.instance import GroupKey, Key
     from placer.result import Result
-    from placer.scheduling_pass import Pass
+    from placer.scheduling_pass import Pass, PassOptions
 
-__all__ = ["LoopMetrics", "MetricsServer"]
+__all__ = ["LoopMetrics", "longest_silence"]
 
 #: Bounds of histograms in seconds: of steps of a pass, and of pods that wait.
 _STEPS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
 _WAITS = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
-#: Seconds without a sign of life after which a loop is taken for stuck: no step of a pass takes as long.
+#: Seconds without a sign of life after which a loop is taken for stuck, at least.
 _STUCK = 900.0
-#: Seconds after which a client that sends no question, or reads no answer, is let go.
-_SLOW = 10.0
-_TEXT = "text/plain; charset=utf-8"
 #: What became of a gang that was scheduled, as kube-scheduler counts it.
 _SCHEDULED = frozenset((GangState.BOUND, GangState.RELEASED, GangState.SHORT))
+
+
+def longest_silence(options: PassOptions) -> float:
+    """Return the seconds for which a pass may give no sign of life: 15 minutes, more where its own limits take longer.
+
+    Infinite where it may decide for as long as it likes.
+    """
+    if options.time_limit is None:
+        return math.inf
+    binding = options.binding
+    limits = (options.time_limit, options.eviction.gone, binding.grace, binding.settle, options.status.limit)
+    return max(_STUCK, 2 * sum(limits))
 
 
 class LoopMetrics:
@@ -50,9 +58,12 @@ class LoopMetrics:
     ----------
     profile
         Whose pods are placed: the name of the scheduler.
+    patience
+        Seconds without a sign of life after which the loop is taken for stuck.
     """
 
-    def __init__(self, profile: str) -> None:
+    def __init__(self, profile: str, patience: float = _STUCK) -> None:
+        self._patience = patience
         self.registry = registry = prometheus.CollectorRegistry()
         self.ready = False  #: whether a pass has ended, or another process makes them
         self._profile, self._sign = profile, time.monotonic()
@@ -159,7 +170,7 @@ class LoopMetrics:
     def trouble(self) -> str | None:
         """Why the loop is taken for stuck; None while it is not."""
         silent = time.monotonic() - self._sign
-        return None if silent <= _STUCK else f"no step of a pass has ended for {silent:.0f} s"
+        return None if silent <= self._patience else f"no step of a pass has ended for {silent:.0f} s"
 
     def begun(self, _done: Pass) -> None:
         """Note a sign of life."""
@@ -180,6 +191,12 @@ class LoopMetrics:
     def standing_by(self, _why: str) -> None:
         """Note that this process makes no passes at the moment, as it should."""
         self._lead(leader=False, paused=False)
+
+    def undecided(self, _why: str) -> None:
+        """Note that it is not known who makes passes: a sign of life, and nothing to be ready for."""
+        self.waiting()
+        self._now["leader"].set(False)
+        self._now["paused"].set(False)
 
     def paused(self, _why: str) -> None:
         """Note that nobody is to make passes at the moment."""
@@ -204,7 +221,7 @@ class LoopMetrics:
         self._now["cooling_nodes"].set(len(done.cooling))
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
-        self._count_pods(done)
+        self._count_pods(done, done.result)
         for what, count in _of_groups(done, done.result).items():
             self._group_attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
         self._verdicts.labels(done.result.verdict.value).inc()
@@ -239,17 +256,15 @@ class LoopMetrics:
         if created and "bind" in done.seconds:
             self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
 
-    def _count_pods(self, done: Pass) -> None:
-        if done.result is None:
-            return
-        instance, placement = done.result.instance, done.result.placement
-        planned = 0 if placement is None else len(placement.bindings)
+    def _count_pods(self, done: Pass, result: Result) -> None:
+        instance, planned = result.instance, _planned_pods(result)
         bound = [bind.pod for gang in done.gangs for bind in gang.bound]
-        self._observe_waits(done, [instance.pods[pod].created for pod in bound])
-        left = max(0, planned - len(bound))
-        waiting = len(instance.pending) - planned
-        for result, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
-            self._attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
+        # Pods that were moved, and made anew meanwhile, are in no decision: nothing more is known of them.
+        self._observe_waits(done, [instance.pods[pod].created for pod in bound if pod in instance.pods])
+        left = len(planned.difference(bound))
+        waiting = len(instance.pending) - len(planned)
+        for what, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
+            self._attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
         backing_off = len(done.backing_off)
         gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
         for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
@@ -267,8 +282,12 @@ def _of_groups(done: Pass, result: Result) -> dict[str, int]:
 
 def _planned(result: Result) -> Iterator[GroupKey | None]:
     """The groups of pods that are in a placement."""
-    bindings = () if result.placement is None else result.placement.bindings
-    return (result.instance.pods[each.pod].group for each in bindings)
+    return (result.instance.pods[pod].group for pod in _planned_pods(result))
+
+
+def _planned_pods(result: Result) -> set[Key]:
+    """The pods that are in a placement."""
+    return set() if result.placement is None else {each.pod for each in result.placement.bindings}
 
 
 def _outcome(done: Pass) -> str:
@@ -277,63 +296,3 @@ def _outcome(done: Pass) -> str:
     if done.interrupted:
         return "interrupted"
     return "decided" if done.result is not None else "paused"
-
-
-class MetricsServer:
-    """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``, in threads of its own.
-
-    Parameters
-    ----------
-    address
-        Host and port; an empty host: all of this machine's, port 0: any.
-    metrics
-        What to tell.
-
-    Raises
-    ------
-    UsageError
-        Nobody can listen there.
-    """
-
-    def __init__(self, address: tuple[str, int], metrics: LoopMetrics) -> None:
-        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
-            "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
-            "/livez": lambda: _health(metrics.trouble),
-            "/healthz": lambda: _health(metrics.trouble),
-            "/readyz": lambda: _health(None if metrics.ready else "no pass has ended yet"),
-        }
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # the name is of the library
-                page = pages.get(self.path.partition("?")[0])
-                status, kind, text = (404, _TEXT, b"not found\n") if page is None else page()
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: object) -> None:
-                """Keep standard error for what concerns passes."""
-
-        Handler.timeout = _SLOW
-        host, port = address
-        try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
-        except OSError as error:
-            raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror}") from error
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
-
-    def __enter__(self) -> MetricsServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-def _health(trouble: str | None) -> tuple[int, str, bytes]:
-    return (200, _TEXT, b"ok\n") if trouble is None else (503, _TEXT, f"{trouble}\n".encode())

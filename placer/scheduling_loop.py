@@ -4,7 +4,8 @@ The loop holds the Lease from its first pass to its end; another one beside it s
 (:mod:`placer.cluster.reading.reflectors`). Everything else a pass finds in the cluster, as one of a CronJob does, so a
 loop may be ended and begun at any time, and a CronJob may take its place.
 
-What goes wrong ends a pass and not the loop; the next pass is made later and later then, up to a minute.
+What goes wrong ends a pass and not the loop, unless options are why; the next pass is made later and later then, up to
+a minute.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from placer.cluster.reading.rejections import rejection_of
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import Rejection
 from placer.cluster.writing.lease import LeaderElector
-from placer.errors import ClusterError, PlacerError
+from placer.errors import ClusterError, PlacerError, UsageError
 from placer.kube.kinds import KindInfo
 from placer.manifests.validation import no_collection
 from placer.result import Result
@@ -61,7 +62,10 @@ class LoopObserver(Protocol):
         """A pass has ended, whatever became of it."""
 
     def standing_by(self, why: str, /) -> None:
-        """Another process makes passes, or nobody can, and why; called again and again as long as that is so."""
+        """Another process makes passes, and which; called again and again as long as that is so."""
+
+    def undecided(self, why: str, /) -> None:
+        """It cannot be found out who makes passes, and why; called again and again as long as that is so."""
 
     def paused(self, why: str, /) -> None:
         """Somebody wants no passes at the moment, and why; called again and again as long as that is so."""
@@ -92,6 +96,10 @@ class _Observers(tuple[LoopObserver, ...]):
     def standing_by(self, why: str) -> None:
         for each in self:
             each.standing_by(why)
+
+    def undecided(self, why: str) -> None:
+        for each in self:
+            each.undecided(why)
 
     def paused(self, why: str) -> None:
         for each in self:
@@ -188,11 +196,11 @@ class _Loop:
                 with elector.leading():
                     self.make_passes(elector)
                 return
-            why = f"{self._options.lease} is held by {elector.holder}"
+            tell, why = self._observer.standing_by, f"{self._options.lease} is held by {elector.holder}"
         except ClusterError as error:
-            why = str(error)
+            tell, why = self._observer.undecided, str(error)
         if not self._stop.is_set():
-            self._observer.standing_by(why)
+            tell(why)
             self._stop.wait(self._options.lease.retry_period)
 
     def make_passes(self, leading: LeaderElector | None) -> None:
@@ -200,6 +208,7 @@ class _Loop:
         while not self._is_over(leading):
             paused = leading.paused if leading is not None else None
             if paused is not None:
+                self.lists.unfollow()  # the pass that they were hurried for does not come
                 self._observer.paused(paused)
                 self._stop.wait(_LOOK)
                 continue
@@ -210,6 +219,7 @@ class _Loop:
             give_back()
             pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
             self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
+        self.lists.unfollow()
 
     def _is_over(self, leading: LeaderElector | None) -> bool:
         return self._stop.is_set() or (leading is not None and leading.lost is not None)
@@ -231,8 +241,11 @@ class _Loop:
                 leading=leading,
                 make=partial(self._make_pass, lists=self.lists),
             )
-        except PlacerError as error:
+        except UsageError as error:  # the next pass has the same options
             done.error = str(error)
+            raise
+        except PlacerError as error:
+            done.error, done.exit_code = str(error), error.exit_code
         except KeyboardInterrupt:
             done.interrupted = True
             raise
@@ -242,6 +255,7 @@ class _Loop:
         finally:
             done.earlier = None  # so that not every pass holds the one before it
             done.troubles += self.lists.troubles
+            self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
             observer.ended(done)
         self._failures = 0 if done.error is None else self._failures + 1
         self._earlier = lasting_answer(done)

@@ -218,6 +218,7 @@ class Pass:
     seconds: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     error: str | None = None
+    exit_code: int = 0  #: of the error, where a loop goes on after it
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same

@@ -45,6 +45,7 @@ LAYERS = [
     ["configuration"],
     ["scheduling_pass"],
     ["scheduling_loop", "metrics"],
+    ["metrics_server"],
     ["preempt_pass"],
     ["preflight"],
     ["terminal", "tables"],

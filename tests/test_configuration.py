@@ -167,6 +167,18 @@ def test_what_is_wrong_is_told_with_file_key_found_and_expected(text: str, fault
     assert all(each in "\n".join(told) for each in faults)
 
 
+@pytest.mark.parametrize("command", ["run", "check", "config"])
+def test_limits_that_cannot_be_are_told_all_at_once_before_anything_is_asked(
+    command: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(f"{HEADER}timeLimit: -5\nworkers: -3\n")
+    assert main([command, "--config", str(file), "--seed", "-9999999999999"]) == 2
+    told = capsys.readouterr().err
+    assert "timeLimit: found -5.0, expected seconds, at least 0" in told
+    assert "workers: found -3, expected at least 1" in told
+    assert "--seed: found -9999999999999, expected 0 to 2147483647" in told
+
+
 def test_a_file_that_is_not_there_is_told(file: Path) -> None:
     assert read_configuration(str(file)) == (
         {},

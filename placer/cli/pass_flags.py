@@ -294,7 +294,8 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     """What is wrong with values that may be had by themselves."""
     from placer.instance import ANY_SCHEDULER
 
-    faults = [*_saving_faults(options, folder), *_lease_faults(options), *_guard_faults(options)]
+    faults = [*_limit_faults(options), *_saving_faults(options, folder), *_lease_faults(options)]
+    faults += _guard_faults(options)
     if options.metrics_bind_address is not None and options.every is None:
         where = options.origins["metrics_bind_address"].name
         faults.append(f"{where}: found no --every, expected one: a single pass leaves its line")
@@ -309,6 +310,20 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
             "schedulers bind as well, placer only looks at (--dry-run)"
         )
     return faults
+
+
+def _limit_faults(options: argparse.Namespace) -> Iterator[str]:
+    """What is wrong with limits of the search."""
+    from placer.methods.search_limits import limit_faults
+
+    asked = {
+        "time_limit": limit_faults(options.time_limit),
+        "workers": limit_faults(None, options.workers),
+        "seed": limit_faults(None, seeds=(options.seed,)),
+    }
+    for name, faults in asked.items():
+        for fault in faults:
+            yield f"{options.origins[name].name}: {fault.partition(': ')[2]}"
 
 
 def _guard_faults(options: argparse.Namespace) -> Iterator[str]:

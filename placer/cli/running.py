@@ -43,11 +43,19 @@ class _LoopTeller:
     def __init__(self, signals: StopSignals, phase: Callable[[str], None]) -> None:
         self._signals, self._phase = signals, phase
         self._why = ""
-        self.last: Pass | None = None
+        self._last: Pass | None = None
+        self._is_known = True
+
+    @property
+    def exit_code(self) -> int:
+        """That of the last pass; where there was none, whether it was known who makes them."""
+        if self._last is not None:
+            return _exit_code(self._last)
+        return OK if self._is_known else ClusterError.exit_code
 
     def begun(self, done: Pass) -> None:
         """Remember it."""
-        self.last, self._why = done, ""
+        self._last, self._why = done, ""
 
     def phase(self, text: str) -> None:
         """Show what goes on."""
@@ -64,11 +72,22 @@ class _LoopTeller:
 
     def standing_by(self, why: str) -> None:
         """Say so once."""
+        self._is_known = True
+        self._say(why)
+
+    def undecided(self, why: str) -> None:
+        """Say so once."""
+        self._is_known = False
+        self._say(why)
+
+    def paused(self, why: str) -> None:
+        """Say so once."""
+        self._say(why)
+
+    def _say(self, why: str) -> None:
         if why != self._why:
             print(f"placer: no pass is made: {why}", file=sys.stderr, flush=True)
         self._why = why
-
-    paused = standing_by
 
     def waiting(self) -> None:
         """There is nothing to say."""
@@ -98,7 +117,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) 
         teller = _LoopTeller(signals, progress.phase)
         with suppress(KeyboardInterrupt):
             run_loop(client, wanted, signals.stop, teller, *metrics, make=make_room_pass)
-    return OK if teller.last is None else _exit_code(teller.last)
+    return teller.exit_code
 
 
 def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list[LoopMetrics]:
@@ -106,9 +125,10 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list
     if address is None:
         return []
     from placer.configuration import parse_address
-    from placer.metrics import LoopMetrics, MetricsServer
+    from placer.metrics import LoopMetrics, longest_silence
+    from placer.metrics_server import MetricsServer
 
-    metrics = LoopMetrics(wanted.scheduler_name)
+    metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted))
     stack.enter_context(MetricsServer(parse_address(address), metrics))
     return [metrics]
 
@@ -147,7 +167,7 @@ def _tell(done: Pass) -> None:
 
 
 def _exit_code(done: Pass) -> int:
-    return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else OK
+    return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else done.exit_code
 
 
 def _summary(done: Pass) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from placer.cluster import Client
 from placer.cluster.writing.lease import LeaseOptions
 from placer.cluster.writing.plan_execution import BindingOptions
 from placer.scheduling_loop import LoopObserver, run_loop
-from placer.scheduling_pass import Pass, PassOptions
+from placer.scheduling_pass import Pass, PassOptions, make_pass
 from tests.cluster.server import ControlPlane
 from tests.waiting import wait_until
 
@@ -51,7 +52,7 @@ class Loop:
     def standing_by(self, why: str) -> None:
         self.reasons.append(why)
 
-    paused = standing_by
+    undecided = paused = standing_by
 
     @property
     def bound(self) -> int:
@@ -74,15 +75,20 @@ def looping(
     method: str = "greedy",
     gates: bool = False,
     client: Client | None = None,
+    make: Callable[..., None] = make_pass,
+    **changes: Any,
 ) -> Iterator[Loop]:
-    """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one."""
+    """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one.
+
+    ``changes`` are options of its passes.
+    """
     loop = Loop()
     client = client or Client.connect(str(control_plane.kubeconfig("loop", url=url)))
-    wanted = replace(_OPTIONS, every=every, method=method, gates=gates)
+    wanted = replace(_OPTIONS, every=every, method=method, gates=gates, **changes)
 
     def work() -> None:
         try:
-            run_loop(client, wanted, loop.stop, *observers, loop)
+            run_loop(client, wanted, loop.stop, *observers, loop, make=make)
         except Exception as error:  # raised in the test's own thread
             loop.error = error
 

@@ -6,6 +6,7 @@ import gc
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.errors import UsageError
 from placer.instance import Instance
 from placer.result import Result, Verdict
 from placer.solve import solve
 from tests.cluster.api import Api
+from tests.cluster.conftest import POLICIES
 from tests.cluster.faults import PODS, steal
 from tests.cluster.kubelets import Admission, Impatient
 from tests.cluster.loops import looping
@@ -26,7 +30,7 @@ from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.test_faults_unheard_live import before_plan, silent
 from tests.cluster.things import live_pod, of_a_job
-from tests.support import node
+from tests.support import node, policy
 from tests.waiting import wait_until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
@@ -54,6 +58,30 @@ def test_what_comes_is_bound_without_waiting_for_the_period(
         wait_until(lambda: loop.bound == 7, "the binding of the third, in the room of one that is gone")
         assert not any(each.error or each.troubles for each in loop.passes)
     assert "holderIdentity" not in cluster.get(LEASE)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ((), 3, ""),  # of the last pass, which found two Policies
+        (("--leader-elect-resource-namespace", "nowhere"), 6, "placer: no pass is made: "),
+    ],
+)
+def test_the_command_ends_as_its_last_pass_did(
+    flags: tuple[str, ...], code: int, said: str, cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    cluster.install([POLICIES])
+    other = policy() | {"metadata": {"name": "other"}}
+    cluster.create(node("n1", cpu=8), policy(), other)
+    command = [sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig()), "--every", "1s"]
+    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        heard = (running.stderr if said else running.stdout).readline()
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+    assert running.returncode == code
+    assert heard.startswith(said or "{")
 
 
 def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
@@ -173,6 +201,43 @@ def test_a_pause_holds_between_passes(cluster: Api, control_plane: ControlPlane,
         assert (len(loop.passes), bound(cluster)) == (made, {})
         cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: None}}})
         wait_until(lambda: loop.bound == 1, "its binding")
+
+
+def test_a_pause_after_passes_that_failed_keeps_nothing_of_what_happens(
+    cluster: Api, control_plane: ControlPlane, volcano: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two Policies end a pass before it follows its lists, and the operator pauses passes to look into it."""
+    made: list[Reflectors] = []
+    hurry = Reflectors.hurry
+
+    def hurried(lists: Reflectors) -> None:
+        made.append(lists)
+        hurry(lists)
+
+    monkeypatch.setattr(Reflectors, "hurry", hurried)
+    cluster.install([POLICIES])
+    other = policy() | {"metadata": {"name": "other"}}
+    cluster.create(node("n1", cpu=8), live_pod("a", cpu=9), policy(), other)
+    with looping(control_plane, 1.0) as loop:
+        assert "Policy" in str(loop.passes[0].error)
+        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "look into it"}}})
+        wait_until(lambda: bool(loop.reasons), "the pause")
+        nudging = [each for each in threading.enumerate() if each.name == "nudge"]
+        pods = made[0]._of["/api/v1/pods"]
+        assert pods.watch is not None
+        version = pods.watch.version
+        for number in range(20):
+            cluster.patch(f"{PODS}/a", {"metadata": {"labels": {"n": str(number)}}})
+        wait_until(lambda: pods.watch is not None and pods.watch.version != version, "what happened")
+        assert not pods.relay._kept
+        wait_until(lambda: not any(each.is_alive() for each in nudging), "the end of all nudges")
+
+
+def test_options_that_cannot_be_end_the_loop(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
+    cluster.create(node("n1", cpu=8), live_pod("a", cpu=1))
+    with pytest.raises(UsageError, match="workers: found 0"), looping(control_plane, 1.0, workers=0) as loop:
+        loop.wait_for_passes(2)
+    assert len(loop.passes) == 1
 
 
 def test_a_server_that_is_away_ends_passes_and_not_the_loop(

@@ -10,15 +10,21 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding
 from placer.cluster.planning.disruption_plan import DisruptionReport
-from placer.cluster.writing.lease import PAUSED
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.cluster.writing.making_room import EvictionOptions
 from placer.errors import UsageError
 from placer.instance import GroupKey, Key
-from placer.metrics import LoopMetrics, MetricsServer
+from placer.metrics import LoopMetrics, longest_silence
+from placer.metrics_server import MetricsServer
+from placer.preempt_pass import make_room_pass
 from placer.scheduling_pass import Pass, PassOptions
 from placer.solve import solve
 from tests.cluster.api import Api
+from tests.cluster.applied import allowed, full
+from tests.cluster.controllers import Controllers
 from tests.cluster.held import held_gang
 from tests.cluster.loops import looping
 from tests.cluster.passes import gang
@@ -165,6 +171,65 @@ def test_a_pause_is_told_by_who_leads(cluster: Api, control_plane: ControlPlane,
         assert told(server)["placer_paused",] == 0
 
 
+def test_who_cannot_find_out_who_leads_is_not_ready(
+    cluster: Api, control_plane: ControlPlane, metrics: LoopMetrics
+) -> None:
+    """Its Lease is in a namespace that there is not: an upgrade must not take the old version's pods away for it."""
+    lease = LeaseOptions(namespace="nowhere", retry_period=0.2)
+    with (
+        MetricsServer(("127.0.0.1", 0), metrics) as server,
+        looping(control_plane, NEVER, metrics, lease=lease) as loop,
+    ):
+        wait_until(lambda: len(loop.reasons) > 2, "some tries")
+        assert "404" in loop.reasons[-1]
+        assert asked(server, "/readyz") == (503, "no pass has ended yet\n")
+        assert asked(server, "/livez") == (200, "ok\n")
+        assert told(server)["placer_leader",] == 0
+
+
+@pytest.mark.usefixtures("lasting_lease", "run")
+@pytest.mark.parametrize("renamed", [True, False])
+def test_pods_that_a_pass_moves_are_counted_whatever_they_are_called_then(
+    renamed: bool, cluster: Api, control_plane: ControlPlane, metrics: LoopMetrics
+) -> None:
+    controllers = Controllers(cluster, full(cluster, spare=2), renamed=renamed)
+    allowed(cluster, evict="lower-priority", move="fewest")
+    disturbing = {"evictions_per_hour": 20, "time_limit": 60.0, "eviction": EvictionOptions(30.0, 60.0)}
+    with (
+        controllers.running(),
+        MetricsServer(("127.0.0.1", 0), metrics) as server,
+        looping(control_plane, NEVER, metrics, make=make_room_pass, method="auto", **disturbing) as loop,
+    ):
+        first = loop.passes[0]
+        found = told(server)
+        assert first.disruption is not None
+        assert len(first.disruption.moved) == found["placer_disturbed_pods_total", "moved"] > 0
+        assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == loop.bound > 2
+        assert found["scheduler_schedule_attempts_total", "placer", "error"] == 0
+
+
+def test_what_was_planned_and_not_bound_is_an_error_though_others_were_bound_instead(metrics: LoopMetrics) -> None:
+    """Those who were moved are in no decision."""
+    world = World()
+    world.nodes("n1")
+    world.pod("a")
+    done = Pass(PassOptions(), result=solve(world.instance(), method="greedy"))
+    moved = PlannedBinding(Key("default", "moved-again"), "uid", "n1")
+    done.gangs = [GangOutcome(GroupKey("", "default", "moved-again"), GangState.BOUND, (moved,))]
+    metrics.ended(done)
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        found = told(server)
+    attempts = "scheduler_schedule_attempts_total"
+    assert (found[attempts, "placer", "scheduled"], found[attempts, "placer", "error"]) == (1, 1)
+
+
+def test_a_pass_is_silent_for_no_longer_than_its_limits_allow() -> None:
+    assert longest_silence(PassOptions()) == 900
+    assert longest_silence(PassOptions(eviction=EvictionOptions(10.0, 1800.0))) > 3600
+    assert longest_silence(PassOptions(time_limit=1200.0)) > 2400
+    assert longest_silence(PassOptions(time_limit=None)) == math.inf
+
+
 def test_what_was_evicted_and_what_was_stale_is_counted(metrics: LoopMetrics) -> None:
     """A pod that is moved is evicted, too, and counts once."""
     world = World()
@@ -197,7 +262,7 @@ def test_a_loop_of_which_nothing_is_heard_is_taken_for_stuck(
 ) -> None:
     with MetricsServer(("127.0.0.1", 0), metrics) as server:
         assert asked(server, "/livez") == asked(server, "/healthz") == (200, "ok\n")
-        monkeypatch.setattr("placer.metrics._STUCK", -1.0)
+        monkeypatch.setattr(metrics, "_patience", -1.0)
         assert asked(server, "/livez") == (503, "no step of a pass has ended for 0 s\n")
         assert asked(server, "/elsewhere") == (404, "not found\n")
 

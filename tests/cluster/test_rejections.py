@@ -126,6 +126,18 @@ def test_it_backs_off_for_longer_each_time_an_hour_at_most_and_each_rejection_co
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
 
 
+def test_clocks_of_kubelets_that_are_ahead_have_no_rejection_count_twice() -> None:
+    """Passes find the pods in every list, and their kubelets say that it was later than what was decided since."""
+    nodes = [f"n{number}" for number in range(20)]
+    there = [rejection(name, number + 30) for number, name in enumerate(nodes)]
+    known = remembered({}, there, 300, NOW)
+    assert (known[JOB].times, known[JOB].until) == (1, at(60))
+    for seconds in range(5, 60, 5):
+        assert remembered(known, there, 300, at(seconds)) == known
+    again = remembered(known, [*there, rejection("n0", 55)], 300, at(56))
+    assert (again[JOB].times, again[JOB].until) == (2, at(56 + 120))
+
+
 def test_it_is_forgotten_an_hour_after_it_might_be_tried() -> None:
     known = remembered({}, [rejection("n1", -1), rejection("n2", -1)], 300, NOW)
     assert remembered(known, [], 300, at(60 + 3600)) == known

@@ -170,17 +170,22 @@ def _tried_again(
 ) -> RejectedWorkload:
     """One that has backed off: what was rejected since then counts, on whichever node."""
     decided = until - back_off(before.times)
-    news = [each for each in rejections if each.when > decided]
-    if news:
-        return _backing_off(_with(before, news), now)
+    found = _with(before, [each for each in rejections if each.when > decided])
+    if found is not before:
+        return _backing_off(found, now)
     return before if now <= until + timedelta(seconds=_LONGEST_BACK_OFF) else RejectedWorkload()
 
 
 def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorkload:
-    """The same with what is later among some rejections."""
+    """What is later among some rejections added; the same object where nothing is.
+
+    When it was, a kubelet says by its own clock: one that is ahead says of a rejection that it is later than all that
+    was decided since. So what is known counts once, whenever it was; and what would be the first to be forgotten again.
+    """
     found = before
+    forgotten = min(before.nodes.values()) if len(before.nodes) == _MOST_NODES else _NEVER
     for each in sorted(news, key=lambda each: each.when):
-        if each.when <= found.nodes.get(each.node, _NEVER):
+        if each.when <= max(found.nodes.get(each.node, _NEVER), forgotten):
             continue
         others = {name: when for name, when in found.nodes.items() if name != each.node}
         latest = [*others.items(), (each.node, each.when)][-_MOST_NODES:]

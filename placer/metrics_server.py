@@ -1,0 +1,158 @@
+"""Where a loop of passes tells Prometheus its metrics, and kubelets whether it lives and is ready.
+
+Whoever reaches the port may be anyone in the cluster, so nobody can take much of the process that binds: a connection
+is over after ten seconds whatever it does, sends no more than a request, and where there are too many of them the one
+that has been there longest goes, so that the next question of a kubelet is heard.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import prometheus_client as prometheus
+
+from placer.errors import UsageError
+from placer.metrics import LoopMetrics
+
+__all__ = ["MetricsServer"]
+
+#: Seconds after which a client that has not sent its question by then, or does not read the answer, is let go.
+_SLOW = 10.0
+#: Bytes of a request, at most.
+_LONGEST = 16 * 1024
+#: Connections at once; the oldest gives way.
+_MOST = 64
+_TEXT = "text/plain; charset=utf-8"
+
+
+class MetricsServer:
+    """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``, in threads of its own.
+
+    Parameters
+    ----------
+    address
+        Host and port; an empty host: all of this machine's, port 0: any.
+    metrics
+        What to tell.
+
+    Raises
+    ------
+    UsageError
+        Nobody can listen there.
+    """
+
+    def __init__(self, address: tuple[str, int], metrics: LoopMetrics) -> None:
+        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
+            "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
+            "/livez": lambda: _health(metrics.trouble),
+            "/healthz": lambda: _health(metrics.trouble),
+            "/readyz": lambda: _health(None if metrics.ready else "no pass has ended yet"),
+        }
+
+        class Handler(BaseHTTPRequestHandler):
+            def setup(self) -> None:
+                super().setup()
+                self.rfile = io.BufferedReader(_BoundedRequest(self.connection))
+
+            def do_GET(self) -> None:  # the name is of the library
+                page = pages.get(self.path.partition("?")[0])
+                status, kind, text = (404, _TEXT, b"not found\n") if page is None else page()
+                self.connection.settimeout(_SLOW)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: object) -> None:
+                """Keep standard error for what concerns passes."""
+
+        host, port = address
+        try:
+            self._server = _FewConnections((host, port), Handler)
+        except OSError as error:
+            raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror}") from error
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+
+    def __enter__(self) -> MetricsServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _FewConnections(ThreadingHTTPServer):
+    """One thread for each connection, and few of them."""
+
+    daemon_threads = True
+    request_queue_size = 2 * _MOST  # the library's few would be full at once, and kubelets not heard for a second
+
+    def __init__(self, *arguments: Any) -> None:
+        self._guard = threading.Lock()
+        self._open: dict[socket.socket, None] = {}  # in the order in which they came
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin to answer, and end the oldest connection where there are too many."""
+        with self._guard:
+            self._open[request] = None
+            oldest = next(iter(self._open)) if len(self._open) > _MOST else None
+            if oldest is not None:
+                del self._open[oldest]
+                _end(oldest)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection that is over."""
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that are gone before they have their answer."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def _end(connection: socket.socket) -> None:
+    """Have whoever reads from a connection find its end."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # it is over already
+        return
+
+
+class _BoundedRequest(io.RawIOBase):
+    """What a client sends: a few bytes, within a few seconds."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._left = connection, _LONGEST
+        self._until = time.monotonic() + _SLOW
+
+    def readable(self) -> bool:
+        """It is all that it is for."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what has come, nothing where that was enough."""
+        seconds = self._until - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("the request took too long")
+        self._connection.settimeout(seconds)
+        read = self._connection.recv_into(buffer, min(len(buffer), self._left)) if self._left else 0
+        self._left -= read
+        return read
+
+
+def _health(trouble: str | None) -> tuple[int, str, bytes]:
+    return (200, _TEXT, b"ok\n") if trouble is None else (503, _TEXT, f"{trouble}\n".encode())
