@@ -82,12 +82,13 @@ def faults(seed: int, cluster: Api, proxy: Proxy, run: Run, applied: Callable[[s
             world.spoil(spoilt=is_spoilt)
             call = calls(3 if is_spoilt else 30)
             found += [*world.faults_of(call), *calls.faults_of(call)]
-            if not call.asked and (call.trouble is None or not is_spoilt):
+            if not call.asked and call.error is None and (call.trouble is None or not is_spoilt):
                 break
         found += world.faults()
     return [f"seed {seed}, {calls.command}: {each}" for each in (*found, *calls.limits_broken())], world.evicted.total()
 
 
+@pytest.mark.usefixtures("lasting_lease")
 @pytest.mark.parametrize("seeds", seed_blocks(40, 4, quick=0))
 def test_evictions_that_go_wrong_at_random(
     seeds: range, cluster: Api, proxy: Proxy, run: Run, applied: Callable[[str], Applied]
