@@ -38,7 +38,8 @@ MASTER_WORK = (0.2, 4.0)
 LAYING_OUT = 10.0
 
 #: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
-LAYING_OUT_SHARE = 0.75
+#: The second one is where no blocks are equal: few layouts are found there.
+LAYING_OUT_SHARE, UNEQUAL_SHARE = 0.75, 0.25
 
 #: Share of what is left that the bound by the splits of AppGroups may take.
 SPLITS_SHARE = 0.25
@@ -54,6 +55,10 @@ PACKING_SHARE = 0.5
 
 #: Deterministic time that it may take, in budgets.
 PACKING_WORK = 12.0
+
+#: Where no more than this share of a value waits, gangs are moved a few at a time before all are packed anew: that is
+#: mostly enough, and leaves pods nearer to each other.
+LITTLE_WAITS = 0.005
 
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
@@ -139,8 +144,7 @@ class DecomposedSearch(ExactSearch):
             self.refill,
             *self._of_the_tree(criterion, budget),
             self.assigned,
-            self.packed,
-            self.gangs_relaxed,
+            *self._of_gangs(criterion),
             self.neighbourhoods,
             self.solve_unpooled,
         ]
@@ -170,6 +174,13 @@ class DecomposedSearch(ExactSearch):
         if self.tree.sees_equal_blocks:
             return [self.laid_out, *methods]
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
+
+    def _of_gangs(self, criterion: int) -> list[Callable[[int, float], bool]]:
+        """What admits more gangs: all packed anew, and a few moved at a time, which is first where little waits."""
+        known = self._known_bounds(criterion)
+        waits = min(known, default=math.inf) - self.values[criterion]
+        little = waits <= LITTLE_WAITS * self.values[criterion]
+        return [self.gangs_relaxed, self.packed] if little else [self.packed, self.gangs_relaxed]
 
     def _few_pooled(self, criterion: int) -> bool:
         """Whether the model of pooled pods tells all of a criterion, and is small."""
@@ -360,7 +371,8 @@ class DecomposedSearch(ExactSearch):
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
             spent = self.limits.spent + MASTER_WORK[1]
-            seconds = LAYING_OUT_SHARE * self.limits.seconds
+            share = LAYING_OUT_SHARE if self.tree.sees_equal_blocks else UNEQUAL_SHARE
+            seconds = share * self.limits.seconds
             found = self.tree.propose(criterion, self.values, seconds, self._solver(LAYING_OUT))
             self.limits.spent = spent
             if found is None:
