@@ -230,6 +230,22 @@ def test_the_search_asks_for_it_and_takes_what_is_better() -> None:
     assert sum(found.solution.values()) == sum(each.size for each in dense.classes) > sum(start.values())
 
 
+def test_all_are_packed_anew_first_where_much_waits_and_last_where_little_does() -> None:
+    """Of 300 gangs one waits, or two; that all fit is counted."""
+    for waiting, first in ((1, "gangs_relaxed"), (2, "packed")):
+        world = World()
+        world.node("n", gpu=300, pods=300)
+        for number in range(300):
+            world.pods_of(f"p{number}", world.gang(f"g{number:03}", least=1))
+        dense = make_dense(world.instance())
+        start = greedy(dense)
+        left = {one.group for one in dense.classes[:waiting]}
+        part = start.only(lambda index, _, dense=dense, left=left: dense.classes[index].group not in left)
+        search = DecomposedSearch(dense, SearchOptions(hint=part), lambda _: None, None)  # type: ignore[arg-type]
+        assert sum(part.values()) == 300 - waiting
+        assert next(each.__name__ for each in search._of_gangs(0)) == first
+
+
 def test_a_subgroup_may_have_a_lower_limit_than_its_gang() -> None:
     """Leaves of two tiers: the gang may be in either, its subgroup in the lower ones alone, or in none at all."""
     for lowest, where in ((1, {"a0", "a1"}), (0, set[str]())):
