@@ -42,7 +42,7 @@ _SCHEDULED = frozenset((GangState.BOUND, GangState.RELEASED, GangState.SHORT))
 def longest_silence(options: PassOptions) -> float:
     """Return the seconds for which a pass may give no sign of life: 15 minutes, more where its own limits take longer.
 
-    Infinite where it may decide for as long as it likes.
+    Infinite where it may decide for as long as it likes. While it binds each answer of the server is a sign.
     """
     if options.time_limit is None:
         return math.inf

@@ -1,8 +1,8 @@
 """Where a loop of passes tells Prometheus its metrics, and kubelets whether it lives and is ready.
 
 Whoever reaches the port may be anyone in the cluster, so nobody can take much of the process that binds: a connection
-is over after ten seconds whatever it does, sends no more than a request, and where there are too many of them the one
-that has been there longest goes, so that the next question of a kubelet is heard.
+is over after ten seconds whatever it does, no more than a short request is read of it, and where there are too many the
+one that has been there longest goes, so that the next question of a kubelet is heard.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from placer.metrics import LoopMetrics
 
 __all__ = ["MetricsServer"]
 
-#: Seconds after which a client that has not sent its question by then, or does not read the answer, is let go.
+#: Seconds for a question and its answer; a client that takes longer is let go.
 _SLOW = 10.0
 #: Bytes of a request, at most.
 _LONGEST = 16 * 1024
@@ -59,12 +59,13 @@ class MetricsServer:
         class Handler(BaseHTTPRequestHandler):
             def setup(self) -> None:
                 super().setup()
-                self.rfile = io.BufferedReader(_BoundedRequest(self.connection))
+                self.request_read = _BoundedRequest(self.connection)
+                self.rfile = io.BufferedReader(self.request_read)
 
             def do_GET(self) -> None:  # the name is of the library
                 page = pages.get(self.path.partition("?")[0])
                 status, kind, text = (404, _TEXT, b"not found\n") if page is None else page()
-                self.connection.settimeout(_SLOW)
+                self.connection.settimeout(self.request_read.seconds)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(text)))
@@ -143,13 +144,34 @@ class _BoundedRequest(io.RawIOBase):
         """It is all that it is for."""
         return True
 
+    @property
+    def seconds(self) -> float:
+        """How long the connection may last still.
+
+        Raises
+        ------
+        TimeoutError
+            No longer.
+        """
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("it took too long")
+        return left
+
     def readinto(self, buffer: Any) -> int:
-        """Read what has come, nothing where that was enough."""
-        seconds = self._until - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError("the request took too long")
-        self._connection.settimeout(seconds)
-        read = self._connection.recv_into(buffer, min(len(buffer), self._left)) if self._left else 0
+        """Read what has come.
+
+        Raises
+        ------
+        TimeoutError
+            It took too long.
+        ConnectionError
+            It is more than a request may have.
+        """
+        self._connection.settimeout(self.seconds)
+        if not self._left:
+            raise ConnectionError("the request is too long")
+        read = self._connection.recv_into(buffer, min(len(buffer), self._left))
         self._left -= read
         return read
 

@@ -221,6 +221,7 @@ class Pass:
     exit_code: int = 0  #: of the error, where a loop goes on after it
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
+    watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
@@ -303,6 +304,7 @@ def run_pass(
         A method that shows only its own answers had none in time.
     """
     start = time.monotonic() if began is None else began
+    done.watch = watch
     begin = partial(make or partial(make_pass, lists=lists), client, done, stop, bind_gently, watch)
     if done.options.dry_run:
         begin(start)
@@ -351,7 +353,6 @@ def make_pass(
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
         if options.dry_run != "client":
             bind_gently()
-            watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
             feed.start_checks()
             with done.step("bind"):
                 _bind(client, done, snapshot, instance, cache, stop)
@@ -583,7 +584,12 @@ def _bind(
         done.troubles += made.troubles
         done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
-    carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
+    pods = counted(sum(len(batch.bindings) for batch in done.plan.batches), "pod")
+    answered = partial(done.watch, f"binding {pods}")
+    answered()
+    carried_out = execute_plan(
+        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered
+    )
     done.refused = _refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:

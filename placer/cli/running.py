@@ -43,19 +43,13 @@ class _LoopTeller:
     def __init__(self, signals: StopSignals, phase: Callable[[str], None]) -> None:
         self._signals, self._phase = signals, phase
         self._why = ""
-        self._last: Pass | None = None
-        self._is_known = True
+        #: That of the last pass that was not broken off; before the first one, whether it is known who makes them.
+        self.exit_code = OK
+        self._is_first = True
 
-    @property
-    def exit_code(self) -> int:
-        """That of the last pass; where there was none, whether it was known who makes them."""
-        if self._last is not None:
-            return _exit_code(self._last)
-        return OK if self._is_known else ClusterError.exit_code
-
-    def begun(self, done: Pass) -> None:
-        """Remember it."""
-        self._last, self._why = done, ""
+    def begun(self, _done: Pass) -> None:
+        """Have it said again why none is made, when that is so the next time."""
+        self._why = ""
 
     def phase(self, text: str) -> None:
         """Show what goes on."""
@@ -69,20 +63,27 @@ class _LoopTeller:
         """Print its line."""
         self._signals.gently(False)
         _tell(done)
+        code = _exit_code(done)
+        if code != OK or not done.interrupted:
+            self.exit_code, self._is_first = code, False
 
     def standing_by(self, why: str) -> None:
         """Say so once."""
-        self._is_known = True
+        self._know(OK)
         self._say(why)
 
     def undecided(self, why: str) -> None:
         """Say so once."""
-        self._is_known = False
+        self._know(ClusterError.exit_code)
         self._say(why)
 
     def paused(self, why: str) -> None:
         """Say so once."""
         self._say(why)
+
+    def _know(self, code: int) -> None:
+        if self._is_first:
+            self.exit_code = code
 
     def _say(self, why: str) -> None:
         if why != self._why:

@@ -32,13 +32,14 @@ class Loop:
         self.stop = threading.Event()
         self.passes: list[Pass] = []  #: those that have ended
         self.reasons: list[str] = []  #: why none was made
+        self.phases: list[str] = []  #: what went on
         self.error: Exception | None = None
 
     def begun(self, done: Pass) -> None:
         pass
 
     def phase(self, text: str) -> None:
-        pass
+        self.phases.append(text)
 
     def binding(self) -> None:
         pass

@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from placer.cli import running as running_command
+from placer.cli.signals import StopSignals
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.result import Result, Verdict
+from placer.scheduling_pass import Pass, PassOptions
 from placer.solve import solve
 from tests.cluster.api import Api
 from tests.cluster.conftest import POLICIES
@@ -31,7 +34,7 @@ from tests.cluster.server import ControlPlane
 from tests.cluster.test_faults_unheard_live import before_plan, silent
 from tests.cluster.things import live_pod, of_a_job
 from tests.support import node, policy
-from tests.waiting import wait_until
+from tests.waiting import interrupt, started, wait_until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
 #: So long that whatever happens within a test is not by the clock.
@@ -73,13 +76,12 @@ def test_the_command_ends_as_its_last_pass_did(
     cluster.install([POLICIES])
     other = policy() | {"metadata": {"name": "other"}}
     cluster.create(node("n1", cpu=8), policy(), other)
-    command = [sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig()), "--every", "1s"]
-    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    command = [sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig()), "--every", "1h"]
+    with started([*command, *flags]) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         heard = (running.stderr if said else running.stdout).readline()
-        running.send_signal(signal.SIGTERM)
-        running.communicate()
+        interrupt(running, signal.SIGTERM)
     assert running.returncode == code
     assert heard.startswith(said or "{")
 
@@ -315,3 +317,21 @@ def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
     assert '"bound": 1' in lines[0] + lines[1]
     assert rest.count("\n") <= 1  # a pass that was under way
     assert "holderIdentity" not in cluster.get(LEASE)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [([], 0), ([3], 3), ([3, None], 3), ([None], 0), ([3, 0], 0), (["6"], 6), (["6", "0"], 0), ([0, "6"], 0)],
+)
+def test_a_loop_ends_as_the_last_pass_that_was_not_broken_off(codes: list[int | str | None], code: int) -> None:
+    """None: one that was; in quotes: nobody knows who makes passes, or another one does."""
+    teller = running_command._LoopTeller(StopSignals(), lambda _: None)
+    for each in codes:
+        if isinstance(each, str):
+            (teller.undecided if each == "6" else teller.standing_by)("why")
+            continue
+        done = Pass(PassOptions())
+        teller.begun(done)
+        done.interrupted, done.exit_code = each is None, each or 0
+        teller.ended(done)
+    assert teller.exit_code == code

@@ -81,6 +81,7 @@ def test_what_passes_did_is_told(
     cluster.create(live_pod("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/hold"}]}))
     with MetricsServer(("127.0.0.1", 0), metrics) as server, looping(control_plane, NEVER, metrics) as loop:
         loop.wait_for_passes(1)
+        assert loop.phases.count("binding 3 pods") == 1 + 3, "each answer is a sign of life"
         found = told(server)
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 3
         assert found["scheduler_schedule_attempts_total", "placer", "unschedulable"] == 1

@@ -180,7 +180,7 @@ def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorklo
     """What is later among some rejections added; the same object where nothing is.
 
     When it was, a kubelet says by its own clock: one that is ahead says of a rejection that it is later than all that
-    was decided since. So what is known counts once, whenever it was; and what would be the first to be forgotten again.
+    was decided since. So what is known counts once, whenever it was; and not what would be the first to be forgotten.
     """
     found = before
     forgotten = min(before.nodes.values()) if len(before.nodes) == _MOST_NODES else _NEVER
@@ -188,7 +188,7 @@ def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorklo
         if each.when <= max(found.nodes.get(each.node, _NEVER), forgotten):
             continue
         others = {name: when for name, when in found.nodes.items() if name != each.node}
-        latest = [*others.items(), (each.node, each.when)][-_MOST_NODES:]
+        latest = sorted([*others.items(), (each.node, each.when)], key=lambda known: known[1])[-_MOST_NODES:]
         found = replace(found, nodes=dict(latest), reason=each.reason)
     return found
 

@@ -86,6 +86,7 @@ def execute_plan(
     stop: threading.Event,
     lost: Callable[[], str | None] = lambda: None,
     paused: Callable[[], str | None] = lambda: None,
+    answered: Callable[[], None] = lambda: None,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -107,13 +108,15 @@ def execute_plan(
         Gives why we may no longer bind, since another may have begun to; None as long as we may. Means the same.
     paused
         Gives why no further gang is to be begun; None as long as they are. What is under way goes on.
+    answered
+        Called after each answer: a plan of thousands of bindings may take longer than all other steps together.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, settings, stop, lost, paused)
+    work = _Execution(server, cache, settings, stop, lost, paused, answered)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -171,9 +174,10 @@ class _Execution:
         stop: threading.Event,
         lost: Callable[[], str | None],
         paused: Callable[[], str | None],
+        answered: Callable[[], None],
     ) -> None:
         self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
-        self._paused = paused
+        self._paused, self._answered = paused, answered
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -319,6 +323,7 @@ class _Execution:
         with suppress(Empty):
             under, made = self._made.get(timeout=seconds)
             while True:
+                self._answered()
                 self._note(under, made)
                 under, made = self._made.get_nowait()
 

@@ -13,13 +13,14 @@ from placer.instance import SubGroupPolicy
 from placer.methods.events import TooLarge
 from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
+from placer.methods.greedy.multi_start import greedy
 from placer.verify import verify
 from tests.bounds.test_bounds_hold import MOST
 from tests.examples import seed_blocks
 from tests.methods.decomposed.test_tree_master import criterion_of, solver, spines
 from tests.oracle import placements
 from tests.tiny import tiny, tiny_network
-from tests.world import World, hard, soft
+from tests.world import World, calls, hard, soft
 
 
 def least(program: PooledProgram) -> int:
@@ -99,18 +100,30 @@ def test_it_says_nothing_where_pods_of_one_shape_differ() -> None:
 
 def test_calls_between_pods_that_run_are_a_constant() -> None:
     """No placeable pod calls any other, and still ``networkCost`` is among the values that are kept."""
-    found = [make_dense(tiny_network(seed).instance) for seed in range(320)]
-    called = [dense for dense in found if dense.classes and PooledModel.knows(dense) and dense.constant_network]
-    assert called
-    for dense in called:
-        (criterion,) = [index for index, (name, _) in enumerate(dense.criteria) if name == "networkCost"]
-        model = PooledModel(dense)
-        before = solver().solve(model.proto)  # infeasible where not everything can be placed
-        model.limit(criterion, dense.constant_network)
-        model.keep(criterion, dense.constant_network)
-        value = model.aim(criterion)
-        assert (value.variables, value.constant) == ([], dense.constant_network)
-        assert solver().solve(model.proto) == before
+    world = World()
+    world.nodes("n1", area="r/z1")
+    world.nodes("n2", area="r/z2")
+    world.hyper("leaf", 1, "n1 n2")
+    world.links("zone", "z1=z2", 7)
+    app = world.app_group("shop", calls("web>db", 100))
+    world.running("web", "n1", app=app, workload="web")
+    world.running("db", "n2", app=app, workload="db")
+    world.pods_of("p q", world.gang("gang", least=2))
+    dense = make_dense(world.instance())
+    assert dense.network is None
+    assert PooledModel.knows(dense)
+    criterion = criterion_of(dense, "networkCost")
+    model, cost = PooledModel(dense), dense.constant_network
+    value = model.aim(criterion)
+    assert (value.variables, value.constant, cost) == ([], cost, 7)
+    model.limit(criterion, cost)
+    model.keep(criterion, cost)
+    assert solver().solve(model.proto) == cp_model.OPTIMAL
+    program, columns = model.as_integer_program(value)
+    assert program.allows(model.encode(greedy(dense)))
+    assert columns.at(lambda _: 0) == cost
+    model.keep(criterion, cost - 1)
+    assert solver().solve(model.proto) == cp_model.INFEASIBLE
 
 
 # Against every placement
