@@ -233,7 +233,7 @@ class Api:
         """Where kinds that tests make are, and what the server says of them; the same until definitions change."""
         if not self._wiped:
             for versions in (["/api/v1"], *self._groups()):
-                served = ((version, each) for version in versions for each in self.get(version)["resources"])
+                served = ((version, each) for version in versions for each in self._resources(version))
                 wiped = (
                     (version, each)
                     for version, each in served
@@ -242,6 +242,16 @@ class Api:
                 # A kind that is served in several versions is wiped in one.
                 self._wiped += {each["name"]: (version, each) for version, each in wiped}.values()
         return self._wiped
+
+    def _resources(self, version: str) -> list[dict[str, Any]]:
+        """The kinds of a version; none where its definition has just been taken away, and the server still names it."""
+        try:
+            found: list[dict[str, Any]] = self.get(version)["resources"]
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            return []
+        return found
 
     def _released(self, path: str) -> None:
         """Take away what holds an object that is being deleted: no controller is there that would."""

@@ -99,7 +99,7 @@ def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str,
     dense, start = planted_instance(shape, seed)
     criterion = criterion_of(dense, name)
     found = decided(dense, start, criterion, trees=trees)
-    (model, value), reached = aimed(dense, start, criterion), score_solution(dense, start)
+    (model, _), reached = aimed(dense, start, criterion), score_solution(dense, start)
     other = solver()
     other.parameters.max_deterministic_time = 2.0
     model.hint(start)
@@ -111,7 +111,6 @@ def test_its_optimum_is_none_that_another_solver_excludes(shape: str, name: str,
     values = score_solution(dense, found.solution)
     assert values[:criterion] <= reached[:criterion]
     assert values[criterion] == found.bound
-    assert found.work > 0 or not value.variables  # no domain is empty: nothing is left to decide
 
 
 @pytest.mark.parametrize("work", [1e-9, 0.1])
@@ -121,6 +120,7 @@ def test_cut_short_it_claims_no_more_than_it_knows(work: float) -> None:
     whole, short = decided(dense, start, criterion), decided(dense, start, criterion, work=work)
     assert whole.bound is not None
     assert whole.optimal
+    assert whole.work > 0
     assert short.bound is None or short.bound <= whole.bound
     assert decided(dense, start, criterion, work=work) == short
 
