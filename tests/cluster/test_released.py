@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -322,7 +322,8 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     """The answer to a release says nothing of when the kubelet hears of the pod."""
     snapshot = taken(pod_group("train", minMember=2), theirs("train-0", held=True), theirs("train-1", held=True))
     cache = SchedulerCache(snapshot, made(snapshot, {}).instance)
-    work = _Execution(Breaker(None, 1.0), cache, BindingOptions(), None, lambda: None, lambda: None)  # type: ignore[arg-type]
+    never: tuple[Callable[[], None], ...] = (lambda: None,) * 3
+    work = _Execution(Breaker(None, 1.0), cache, BindingOptions(), None, *never)  # type: ignore[arg-type]
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),
