@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -110,7 +111,8 @@ class _FewConnections(ThreadingHTTPServer):
             oldest = next(iter(self._open)) if len(self._open) > _MOST else None
             if oldest is not None:
                 del self._open[oldest]
-                _end(oldest)
+                with suppress(OSError):  # it is over already
+                    oldest.shutdown(socket.SHUT_RDWR)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -123,14 +125,6 @@ class _FewConnections(ThreadingHTTPServer):
         """Say nothing of clients that are gone before they have their answer."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
-
-
-def _end(connection: socket.socket) -> None:
-    """Have whoever reads from a connection find its end."""
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # it is over already
-        return
 
 
 class _BoundedRequest(io.RawIOBase):

@@ -12,6 +12,7 @@ from placer.dense import Dense, Solution, beats, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
 from placer.laboratory.generate import generate
+from placer.methods.decomposed.large_neighbourhood import WorkerPool
 from placer.methods.decomposed.lexicographic import DecomposedSearch
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed, search
 from placer.methods.decomposed.relax_and_fix.leaf_program import PackingProgram
@@ -29,6 +30,9 @@ from tests.examples import seed_blocks
 from tests.support import instance_of
 from tests.tiny import crowded, tiny
 from tests.world import World, hard
+
+#: What steps would be sent to.
+POOL = WorkerPool("inline", 1)
 
 
 def packed(dense: Dense, start: Solution, priority: int = 0, *, work: float = 20.0, seed: int = 0) -> Solution | None:
@@ -225,7 +229,7 @@ def test_the_search_asks_for_it_and_takes_what_is_better() -> None:
     options = {"leaf_size": 8, "leaves_per_spine": 4, "soft": 0.0, "elastic": 0.0, "seed": 1, **PLANTED["three types"]}
     dense = make_dense(instance_of(*generate("planted", **options).documents))
     start = greedy(dense)
-    found = DecomposedSearch(dense, SearchOptions(workers=1, seed=0, work=500.0, hint=start), lambda _: None, None)  # type: ignore[arg-type]
+    found = DecomposedSearch(dense, SearchOptions(workers=1, seed=0, work=500.0, hint=start), lambda _: None, POOL)
     assert found.packed(0, 1.0)
     assert sum(found.solution.values()) == sum(each.size for each in dense.classes) > sum(start.values())
 
@@ -241,7 +245,7 @@ def test_all_are_packed_anew_first_where_much_waits_and_last_where_little_does()
         start = greedy(dense)
         left = {one.group for one in dense.classes[:waiting]}
         part = start.only(lambda index, _, dense=dense, left=left: dense.classes[index].group not in left)
-        search = DecomposedSearch(dense, SearchOptions(hint=part), lambda _: None, None)  # type: ignore[arg-type]
+        search = DecomposedSearch(dense, SearchOptions(hint=part), lambda _: None, POOL)
         assert sum(part.values()) == 300 - waiting
         assert next(each.__name__ for each in search._of_gangs(0)) == first
 
