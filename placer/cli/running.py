@@ -60,12 +60,12 @@ class _LoopTeller:
         self._signals.gently()
 
     def ended(self, done: Pass) -> None:
-        """Print its line."""
-        self._signals.gently(False)
-        _tell(done)
+        """Print its line: whoever has read it may interrupt the loop at once, and finds the exit code of this pass."""
         code = _exit_code(done)
         if code != OK or not done.interrupted:
             self.exit_code, self._is_first = code, False
+        _tell(done)
+        self._signals.gently(False)
 
     def standing_by(self, why: str) -> None:
         """Say so once."""

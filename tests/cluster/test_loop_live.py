@@ -335,3 +335,27 @@ def test_a_loop_ends_as_the_last_pass_that_was_not_broken_off(codes: list[int | 
         done.interrupted, done.exit_code = each is None, each or 0
         teller.ended(done)
     assert teller.exit_code == code
+
+
+@pytest.mark.parametrize("binds", [False, True])
+def test_who_reads_the_line_of_a_pass_and_interrupts_at_once_gets_its_exit_code(
+    binds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals, done, told = StopSignals(), Pass(PassOptions()), []
+    done.exit_code = 3
+    teller = running_command._LoopTeller(signals, lambda _: None)
+
+    def tell(each: Pass) -> None:
+        signals(signal.SIGTERM, None)
+        told.append(each)
+
+    monkeypatch.setattr(running_command, "_tell", tell)
+    teller.begun(done)
+    if binds:
+        teller.binding()
+        teller.ended(done)
+        assert told == [done]  # what was bound is told, whoever interrupts
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            teller.ended(done)
+    assert (teller.exit_code, signals.stop.is_set()) == (3, True)
