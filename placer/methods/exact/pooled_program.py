@@ -24,7 +24,17 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
 from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, decode, make_bundles, solver_form
+from placer.methods.exact.pooled_bundles import PooledBundles, pool_bundles
+from placer.methods.exact.variables import (
+    Bundle,
+    Bundles,
+    ExactVariables,
+    Linear,
+    Reach,
+    decode,
+    make_bundles,
+    solver_form,
+)
 
 __all__ = ["PooledPods", "PooledProgram", "tells_all"]
 
@@ -79,8 +89,8 @@ class PooledPods:
 
     Attributes
     ----------
-    all
-        Bundles of :func:`~placer.methods.exact.variables.make_bundles`, gangs first.
+    bundles, all
+        What is counted together (:func:`~placer.methods.exact.pooled_bundles.pool_bundles`), gangs first.
     leaves
         Leaf domains, ascending.
     places
@@ -93,11 +103,10 @@ class PooledPods:
 
     def __init__(self, dense: Dense, *, coarse: bool = False) -> None:
         self.dense, self.coarse = dense, coarse
-        self.bundles = make_bundles(dense)
+        self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
         self.places: Sequence[NodeSet | _Leaf] = self._leaf_places() if coarse else make_node_sets(dense)
-        self.shapes, self.shape_of = self._shapes()
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
@@ -110,21 +119,21 @@ class PooledPods:
     def _leaf_places(self) -> list[_Leaf]:
         return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
-    def _shapes(self) -> tuple[list[PodShape], list[int]]:
-        """The shapes, and that of each item."""
+    def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
+        """The bundles pooled, the shapes of pods, and that of each item."""
         numbers: dict[tuple[Request, int, bool], int] = {}
-        keys = []
-        for item in self.bundles.items:
-            first = self.dense.classes[item.classes[0]]
-            keys.append((tuple(map(int, first.request)), first.mask, first.daemon))
-            numbers.setdefault(keys[-1], len(numbers))
         total = Counter[int]()
         fits: dict[int, IntArray] = {}
-        for item, key in zip(self.bundles.items, keys, strict=True):
-            total[numbers[key]] += item.total
-            fits[numbers[key]] = item.fits
+        shape_of = []
+        for item in bundles.items:
+            first = self.dense.classes[item.classes[0]]
+            key = (tuple(map(int, first.request)), first.mask, first.daemon)
+            shape_of.append(numbers.setdefault(key, len(numbers)))
+            total[shape_of[-1]] += item.total
+            fits[shape_of[-1]] = item.fits
+        pooled = pool_bundles(self.dense, bundles, shape_of)
         shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
-        return shapes, [numbers[key] for key in keys]
+        return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
 
 
 class PooledProgram:
@@ -464,9 +473,8 @@ class PooledProgram:
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
         """Index of the home of each member of a bundle; ``nodes`` has those of each class."""
-        of = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
-        for member in bundle.members:
-            there = [node for index in of[member].classes for node in nodes[index]]
+        for classes in self.bundles.classes(bundle):
+            there = [node for index in classes for node in nodes[index]]
             home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
             assert home is not None
             yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
@@ -506,9 +514,9 @@ class PooledProgram:
         return found
 
     def _decoded(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Solution:
-        variables = self._named
+        variables, leaf_of = self._named, [where.leaf for where in self.places]
         named = [0] * variables.size
-        for item, by_place in found.items():
+        for item, by_place in self.bundles.shared_out(found, leaf_of).items():
             for place, count in by_place.items():
                 named[variables.counts[item][place].index] = count
         for place, filled in self.fillings.items():
@@ -520,7 +528,7 @@ class PooledProgram:
     def _named(self) -> ExactVariables:
         """Variables of the exact model, for the way from places to nodes."""
         places = [where for where in self.places if isinstance(where, NodeSet)]
-        return ExactVariables(self.dense, self.bundles, tuple(places))
+        return ExactVariables(self.dense, self.bundles.apart, tuple(places))
 
 
 def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:

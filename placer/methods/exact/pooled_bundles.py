@@ -1,0 +1,138 @@
+"""Which bundles are counted as one where pods of a shape are pooled and everything is placed.
+
+:func:`~placer.methods.exact.variables.make_bundles` counts subgroups together that are of one group, since a group may
+wait. Where everything is placed it does not matter whose they are: all that one leaf has to hold, whether group or
+subgroup, can take each other's place if they ask for the same pods and may be in the same leaves. Without that each
+group adds columns that are the same but for its name, and a tree looks at all orders of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from placer.dense import Dense
+from placer.methods.exact.variables import Bundle, Bundles, Item, Reach
+from placer.symmetry import grouped
+
+__all__ = ["PooledBundles", "pool_bundles"]
+
+
+@dataclass(frozen=True)
+class PooledBundles(Bundles):
+    """Bundles that are counted, each of one or more of those that the exact model has.
+
+    A pooled bundle has the members of all that are in it, groups beside subgroups, and in its place in ``gangs`` or
+    ``parts`` the scope of the first. ``items`` of a group lack those of its subgroups that are pooled with others.
+
+    Parameters
+    ----------
+    apart
+        What is not pooled.
+    items_of
+        Per item those of ``apart`` that are in it, in the order of its members.
+    """
+
+    apart: Bundles
+    items_of: tuple[tuple[int, ...], ...]
+
+    def classes(self, bundle: Bundle) -> Iterator[list[int]]:
+        """Classes of each member of a bundle; of a group those of its subgroups, too."""
+        items = [self.items[item].classes for item in bundle.items]
+        alone = [[index for each in items for index in each]]
+        yield from alone if bundle.many == 1 else map(list, zip(*items, strict=True))
+
+    def shared_out(self, found: Mapping[int, Counter[int]], leaf_of: Sequence[int]) -> dict[int, Counter[int]]:
+        """Give what is pooled to those it belongs to.
+
+        Parameters
+        ----------
+        found
+            Item to how many of its pods are at each place; in each leaf as many as members that lie there have.
+        leaf_of
+            Leaf of each place.
+
+        Returns
+        -------
+        dict of int to Counter
+            Item of ``apart`` to how many of its pods are at each place; a member is in one leaf with all its items.
+        """
+        shared: dict[int, Counter[int]] = {}
+        for item, by_place in found.items():
+            places = iter(sorted(by_place.elements(), key=lambda place: (leaf_of[place], place)))
+            for each in self.items_of[item]:
+                shared[each] = Counter(islice(places, self.apart.items[each].total))
+        return shared
+
+
+def pool_bundles(dense: Dense, bundles: Bundles, shape_of: Sequence[int]) -> PooledBundles:
+    """Pool what can take each other's place where everything is placed.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    bundles
+        What is counted together already.
+    shape_of
+        Number of the shape of each item: pods of one shape can take each other's place.
+    """
+    return _BundlePool(dense, bundles, shape_of).pooled()
+
+
+class _BundlePool:
+    def __init__(self, dense: Dense, bundles: Bundles, shape_of: Sequence[int]) -> None:
+        self.dense, self.bundles, self.shape_of = dense, bundles, shape_of
+        self.all: tuple[Bundle, ...] = (*bundles.gangs, *bundles.parts)
+        self.divided = {part.gang for part in bundles.parts}
+
+    def pooled(self) -> PooledBundles:
+        pools = list(grouped(range(len(self.all)), self._key).values())  # by the first of each
+        items_of, of_item = self._items(pools)
+        gang_of = {
+            index: number for number, index in enumerate(pool[0] for pool in pools if pool[0] < len(self.bundles.gangs))
+        }
+        found = [self._bundle(pool, of_item, gang_of) for pool in pools]
+        return PooledBundles(
+            tuple(found[: len(gang_of)]),
+            tuple(found[len(gang_of) :]),
+            tuple(map(self._item, items_of)),
+            self.bundles,
+            tuple(items_of),
+        )
+
+    def _key(self, index: int) -> Hashable:
+        """What those have in common that are pooled; its own number where nothing else is like it."""
+        bundle = self.all[index]
+        free = self.bundles.gangs[bundle.gang].reach is Reach.FREE if bundle.policy >= 0 else index not in self.divided
+        if bundle.reach is not Reach.LEAF or not free:
+            return index
+        asked = tuple((self.shape_of[item], self.bundles.items[item].size) for item in self._ordered(bundle))
+        return asked, bundle.homes, self.dense.scopes[bundle.scope].wanted
+
+    def _ordered(self, bundle: Bundle) -> list[int]:
+        """Items of a bundle, those first that stand first in all bundles of a pool."""
+        return sorted(bundle.items, key=lambda item: (self.shape_of[item], self.bundles.items[item].size))
+
+    def _items(self, pools: Sequence[Sequence[int]]) -> tuple[list[tuple[int, ...]], dict[int, int]]:
+        """Items that are one afterwards, and number of each that is the first of them."""
+        together = {}
+        for pool in pools:
+            if len(pool) > 1:
+                for row in zip(*(self._ordered(self.all[index]) for index in pool), strict=True):
+                    together.update(dict.fromkeys(row, row))
+        rows = (together.get(item, (item,)) for item in range(len(self.bundles.items)))
+        items_of = list(dict.fromkeys(rows))
+        return items_of, {row[0]: number for number, row in enumerate(items_of)}
+
+    def _item(self, row: Sequence[int]) -> Item:
+        items = [self.bundles.items[item] for item in row]
+        return Item(tuple(index for each in items for index in each.classes), items[0].size, items[0].fits)
+
+    def _bundle(self, pool: Sequence[int], of_item: Mapping[int, int], gang_of: Mapping[int, int]) -> Bundle:
+        first = self.all[pool[0]]
+        members = tuple(member for index in pool for member in self.all[index].members)
+        items = tuple(of_item[item] for item in first.items if item in of_item)
+        return replace(first, members=members, items=items, gang=gang_of[first.gang])
