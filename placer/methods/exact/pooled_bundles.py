@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from placer.dense import Dense
 from placer.methods.exact.variables import Bundle, Bundles, Item, Reach
 from placer.symmetry import grouped
 
@@ -44,15 +43,14 @@ class PooledBundles(Bundles):
         alone = [[index for each in items for index in each]]
         yield from alone if bundle.many == 1 else map(list, zip(*items, strict=True))
 
-    def shared_out(self, found: Mapping[int, Counter[int]], leaf_of: Sequence[int]) -> dict[int, Counter[int]]:
+    def shared_out(self, found: Mapping[int, Counter[int]]) -> dict[int, Counter[int]]:
         """Give what is pooled to those it belongs to.
 
         Parameters
         ----------
         found
-            Item to how many of its pods are at each place; in each leaf as many as members that lie there have.
-        leaf_of
-            Leaf of each place.
+            Item to how many of its pods are at each place; in each leaf as many as members that lie there have. Places
+            of one leaf follow each other.
 
         Returns
         -------
@@ -61,30 +59,28 @@ class PooledBundles(Bundles):
         """
         shared: dict[int, Counter[int]] = {}
         for item, by_place in found.items():
-            places = iter(sorted(by_place.elements(), key=lambda place: (leaf_of[place], place)))
+            places = iter(sorted(by_place.elements()))
             for each in self.items_of[item]:
                 shared[each] = Counter(islice(places, self.apart.items[each].total))
         return shared
 
 
-def pool_bundles(dense: Dense, bundles: Bundles, shape_of: Sequence[int]) -> PooledBundles:
+def pool_bundles(bundles: Bundles, shape_of: Sequence[int]) -> PooledBundles:
     """Pool what can take each other's place where everything is placed.
 
     Parameters
     ----------
-    dense
-        The instance.
     bundles
         What is counted together already.
     shape_of
         Number of the shape of each item: pods of one shape can take each other's place.
     """
-    return _BundlePool(dense, bundles, shape_of).pooled()
+    return _BundlePool(bundles, shape_of).pooled()
 
 
 class _BundlePool:
-    def __init__(self, dense: Dense, bundles: Bundles, shape_of: Sequence[int]) -> None:
-        self.dense, self.bundles, self.shape_of = dense, bundles, shape_of
+    def __init__(self, bundles: Bundles, shape_of: Sequence[int]) -> None:
+        self.bundles, self.shape_of = bundles, shape_of
         self.all: tuple[Bundle, ...] = (*bundles.gangs, *bundles.parts)
         self.divided = {part.gang for part in bundles.parts}
 
@@ -110,7 +106,7 @@ class _BundlePool:
         if bundle.reach is not Reach.LEAF or not free:
             return index
         asked = tuple((self.shape_of[item], self.bundles.items[item].size) for item in self._ordered(bundle))
-        return asked, bundle.homes, self.dense.scopes[bundle.scope].wanted
+        return asked, bundle.homes  # a leaf has to hold it because of a limit, and what has one counts in O2
 
     def _ordered(self, bundle: Bundle) -> list[int]:
         """Items of a bundle, those first that stand first in all bundles of a pool."""

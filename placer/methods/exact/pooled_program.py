@@ -131,7 +131,7 @@ class PooledPods:
             shape_of.append(numbers.setdefault(key, len(numbers)))
             total[shape_of[-1]] += item.total
             fits[shape_of[-1]] = item.fits
-        pooled = pool_bundles(self.dense, bundles, shape_of)
+        pooled = pool_bundles(bundles, shape_of)
         shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
 
@@ -514,9 +514,9 @@ class PooledProgram:
         return found
 
     def _decoded(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Solution:
-        variables, leaf_of = self._named, [where.leaf for where in self.places]
+        variables = self._named
         named = [0] * variables.size
-        for item, by_place in self.bundles.shared_out(found, leaf_of).items():
+        for item, by_place in self.bundles.shared_out(found).items():
             for place, count in by_place.items():
                 named[variables.counts[item][place].index] = count
         for place, filled in self.fillings.items():
