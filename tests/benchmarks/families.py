@@ -95,6 +95,13 @@ def shipped(*names: str) -> tuple[str, ...]:
     return tuple(f"instances/{name}.json.gz" for name in names)
 
 
+def cut_out(names: str, seeds: int) -> tuple[str, ...]:
+    """Words of instances that are cut out of shipped ones, so many seeds of each family."""
+    return tuple(
+        f"{REDRAWN.as_posix()}/{name}-{seed}.json.gz" for name in names.split() for seed in range(1, seeds + 1)
+    )
+
+
 def starting(text: str, word: str, goal: Goal, method: str = "greedy") -> BenchmarkFamily:
     """A family of one instance whose start is measured."""
     return BenchmarkFamily(text, (word,), (goal,), method)
@@ -132,8 +139,21 @@ FAMILIES: dict[str, BenchmarkFamily] = {
     ),
     "small-redrawn": BenchmarkFamily(
         "other seeds cut out of shipped instances: three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
-        tuple(f"{REDRAWN.as_posix()}/{name}-{seed}.json.gz" for name in redrawn.FAMILIES for seed in range(1, 9)),
+        cut_out("hetero-s odd-s mixed-s", 8),
         (PROVED,),
+    ),
+    "hetero-m-redrawn": BenchmarkFamily(
+        "other seeds cut out of shipped instances: three node types on 1,024 nodes",
+        cut_out("hetero-m", 8),
+        (FULL_IN_TIME, Goal("placed, worst", placed, min, least=0.999)),
+    ),
+    "odd-m-redrawn": BenchmarkFamily(
+        "other seeds cut out of shipped instances: odd sizes on 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)
+    ),
+    "mixed-l-redrawn": BenchmarkFamily(
+        "other seeds cut out of shipped instances: 1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
+        cut_out("mixed-l", 2),
+        (FULL_IN_TIME,),
     ),
     "odd-m": BenchmarkFamily(
         "odd sizes, 1,024 nodes",

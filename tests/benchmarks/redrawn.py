@@ -55,7 +55,6 @@ ROLE = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
 #: Labels of a shipped node that say where it is, in place of what it is.
 PLACES = ("kubernetes.io/hostname", LEAF)
-SPINES = 4
 #: So often at most gangs of one kind are tried: what is left over may have no equal pods where they are looked for.
 MOST_TRIES = 500
 
@@ -287,6 +286,8 @@ class RedrawnFamily:
         What it is, for people.
     shipped
         Instances of ``instances/hard/`` that nodes are drawn from.
+    spines
+        Domains above leaves.
     leaves
         Of each spine.
     size
@@ -297,6 +298,7 @@ class RedrawnFamily:
 
     text: str
     shipped: tuple[str, ...]
+    spines: int
     leaves: int
     size: int
     cut: Callable[[UncutPods], list[Gang]]
@@ -304,11 +306,18 @@ class RedrawnFamily:
 
 FAMILIES: Mapping[str, RedrawnFamily] = {
     "hetero-s": RedrawnFamily(
-        "three types of nodes, 128 nodes", ("planted-hetero-s-1", "planted-hetero-s-2"), 8, 4, cut_few
+        "three types of nodes, 128 nodes", ("planted-hetero-s-1", "planted-hetero-s-2"), 4, 8, 4, cut_few
     ),
-    "odd-s": RedrawnFamily("odd sizes, 256 nodes", ("planted-odd-m-1", "planted-odd-m-2"), 8, 8, cut_many),
+    "odd-s": RedrawnFamily("odd sizes, 256 nodes", ("planted-odd-m-1", "planted-odd-m-2"), 4, 8, 8, cut_many),
     "mixed-s": RedrawnFamily(
-        "1 to 8 GPUs on equal nodes, 512 nodes", ("planted-mixed-l-1", "planted-mixed-l-2"), 16, 8, cut_many
+        "1 to 8 GPUs on equal nodes, 512 nodes", ("planted-mixed-l-1", "planted-mixed-l-2"), 4, 16, 8, cut_many
+    ),
+    "hetero-m": RedrawnFamily(
+        "three types of nodes, 1,024 nodes", ("planted-hetero-m-1", "planted-hetero-m-2"), 8, 16, 8, cut_many
+    ),
+    "odd-m": RedrawnFamily("odd sizes, 1,024 nodes", ("planted-odd-m-1", "planted-odd-m-2"), 8, 16, 8, cut_many),
+    "mixed-l": RedrawnFamily(
+        "1 to 8 GPUs on equal nodes, 4,096 nodes", ("planted-mixed-l-1", "planted-mixed-l-2"), 16, 32, 8, cut_many
     ),
 }
 
@@ -316,7 +325,9 @@ FAMILIES: Mapping[str, RedrawnFamily] = {
 def draw(name: str, seed: int) -> Drawn:
     """Draw an instance of a family."""
     family = FAMILIES[name]
-    leaves = {f"s{spine:02}": [f"s{spine:02}-l{leaf:02}" for leaf in range(family.leaves)] for spine in range(SPINES)}
+    leaves = {
+        f"s{spine:02}": [f"s{spine:02}-l{leaf:02}" for leaf in range(family.leaves)] for spine in range(family.spines)
+    }
     places = {f"{leaf}-n{node:02}": leaf for below in leaves.values() for leaf in below for node in range(family.size)}
     nodes, running, waiting = _filled(places, family.shipped, RandomSource(seed, f"{name} nodes"))
     source = RandomSource(seed, f"{name} gangs")
