@@ -57,7 +57,8 @@ class ExactObjective:
                 for place, variable in counts.items():
                     most = int(variables.sizes[item][place])
                     there[place].append(PodCount(variables.requests[item], most, variable))
-        values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
+        alone, fillings = [(place,) for place in range(len(variables.places))], dict(enumerate(variables.fillings))
+        values = PackingValues(self.dense, self.model, variables.places, alone, there, fillings)
         variables.opened, variables.filled = values.opened, values.filled
         return values
 
