@@ -57,8 +57,7 @@ class ExactObjective:
                 for place, variable in counts.items():
                     most = int(variables.sizes[item][place])
                     there[place].append(PodCount(variables.requests[item], most, variable))
-        alone, fillings = [(place,) for place in range(len(variables.places))], dict(enumerate(variables.fillings))
-        values = PackingValues(self.dense, self.model, variables.places, alone, there, fillings)
+        values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
         variables.opened, variables.filled = values.opened, values.filled
         return values
 

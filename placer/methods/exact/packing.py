@@ -46,12 +46,9 @@ class PackingValues:
     model
         Gets the variables and rows.
     places
-        Which nodes are counted together.
-    together
-        Places on which pods are counted together, each place in one of these sets; they are of one leaf and all alike
-        in what decides there.
+        Where pods are counted.
     there
-        Number of such a set to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
+        Place to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
     fillings
         Place to how many of its nodes are filled in each way, where ways are listed.
 
@@ -66,12 +63,10 @@ class PackingValues:
         dense: Dense,
         model: CpModel,
         places: Sequence[NodeSet],
-        together: Sequence[tuple[int, ...]],
         there: Mapping[int, Sequence[PodCount]],
         fillings: Mapping[int, Sequence[IntVar]],
     ) -> None:
-        self.dense, self.model, self.places, self.fillings = dense, model, places, fillings
-        self.together, self.there = together, there
+        self.dense, self.model, self.places, self.there, self.fillings = dense, model, places, there, fillings
         self.opened: dict[int, IntVar] = {}
         self.filled: dict[int, IntVar] = {}
 
@@ -101,48 +96,35 @@ class PackingValues:
     def _filled(self) -> dict[int, IntVar]:
         """Per empty place the number of nodes that are empty no more.
 
-        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On places
-        that are counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= room of the used ones in pieces
-        of s + sum over empty ones of u[p] times the room of one node in them (its nodes hold equally many of each
-        size).
+        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a place
+        that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
+        in pieces of s (its nodes hold equally many of each size).
         """
         if not self.filled:
-            for number, counts in self.there.items():
-                empty = [place for place in self.together[number] if not self.places[place].used]
-                for place in empty:
-                    self.filled[place] = self.model.new_int_var(0, len(self.places[place].nodes), "")
-                if empty:
-                    self._fill(self.together[number], empty, counts)
+            for place, counts in self.there.items():
+                if not self.places[place].used:
+                    many = len(self.places[place].nodes)
+                    self.filled[place] = self.model.new_int_var(0, many, "")
+                    self._fill(place, counts)
         return self.filled
 
-    def _fill(self, places: Sequence[int], empty: Sequence[int], counts: Sequence[PodCount]) -> None:
-        first = self.places[empty[0]]
-        if first.fillings:
-            for place in empty:
-                self._at_most([(1, self.filled[place])], [(1, variable) for variable in self.fillings[place]])
-        elif first.resource is None:
-            filled = self.filled[empty[0]]
-            for resource, amount in enumerate(self.dense.free[first.nodes[0]].tolist()):
-                self._at_most([(amount, filled)], [(one.request[resource], one.variable) for one in counts])
+    def _fill(self, place: int, counts: Sequence[PodCount]) -> None:
+        where, filled = self.places[place], self.filled[place]
+        if where.fillings:
+            self._at_most(filled, 1, [(1, variable) for variable in self.fillings[place]])
+        elif where.resource is None:
+            for resource, amount in enumerate(self.dense.free[where.nodes[0]].tolist()):
+                self._at_most(filled, amount, [(one.request[resource], one.variable) for one in counts])
             for one in counts:
-                self._at_most([(one.most, filled)], [(1, one.variable)])
-        for size in first.sizes:
-            resource = first.resource or 0
-            used = [node for place in places if self.places[place].used for node in self.places[place].nodes]
-            room = int((self.dense.free[used, resource] // size).sum())
-            each = [
-                (int(self.dense.free[self.places[place].nodes[0], resource]) // size, self.filled[place])
-                for place in empty
-            ]
-            self._at_most(each, [(one.request[resource] // size, one.variable) for one in counts], room)
+                self._at_most(filled, one.most, [(1, one.variable)])
+        for size in where.sizes:
+            resource = where.resource or 0
+            room = int(self.dense.free[where.nodes[0], resource])
+            self._at_most(filled, room // size, [(one.request[resource] // size, one.variable) for one in counts])
 
-    def _at_most(
-        self, filled: Iterable[tuple[int, IntVar]], counts: Iterable[tuple[int, IntVar]], room: int = 0
-    ) -> None:
-        """What is counted is at most some room, and so much for each node that is empty no more."""
-        row = Row()
-        for each, variable in filled:
-            row.add(-each, variable)
+    def _at_most(self, filled: IntVar, each: int, counts: Iterable[tuple[int, IntVar]]) -> None:
+        """What is counted is at most so much for each node that is empty no more."""
+        row = Row().add(-each, filled)
         for coefficient, variable in counts:
             row.add(coefficient, variable)
-        self.model.add(LinearExpr.weighted_sum(row.variables, row.coefficients) <= room)
+        self.model.add(LinearExpr.weighted_sum(row.variables, row.coefficients) <= 0)

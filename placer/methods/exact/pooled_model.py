@@ -12,7 +12,7 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense import Dense, Solution
 from placer.linear import ColumnSum, IntegerProgram
 from placer.methods.events import TooLarge
-from placer.methods.exact.node_sets import newly_filled
+from placer.methods.exact.node_sets import NodeSet, newly_filled
 from placer.methods.exact.packing import PackingValues, PodCount
 from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
 from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, solver_form
@@ -221,14 +221,14 @@ class PooledModel:
         """What O4 counts; pods of DaemonSets leave a node empty."""
         if self._packing is None:
             program, there = self.program, defaultdict[int, list[PodCount]](list)
-            for (shape, number), variable in program.counts.items():
+            for (shape, place), variable in program.counts.items():
                 one = program.shapes[shape]
                 if not one.daemon:
-                    most = min(one.total, program.room_at(shape, [number]))
-                    there[number].append(PodCount(one.request, most, variable))
-            together = [each.places for each in program.sets]
-            self._packing = PackingValues(self.dense, self.proto, program.node_sets, together, there, program.fillings)
-            program.filled = self._packing.filled
+                    there[place].append(
+                        PodCount(one.request, min(one.total, program.room_at(shape, [place])), variable)
+                    )
+            places = [where for where in program.places if isinstance(where, NodeSet)]
+            self._packing = PackingValues(self.dense, self.proto, places, there, program.fillings)
         return self._packing
 
     def _encode_packing(self, packing: PackingValues, solution: Solution, found: list[int]) -> None:
@@ -236,6 +236,6 @@ class PooledModel:
         for place, nodes in newly_filled(self.dense, self.program.pods.place_of, solution).items():
             if place in packing.filled:
                 found[packing.filled[place].index] = len(nodes)
-                opened.update(self.program.path(self.program.node_sets[place].leaf))
+                opened.update(self.program.path(self.program.places[place].leaf))
         for domain in opened & packing.opened.keys():
             found[packing.opened[domain].index] = 1

@@ -23,8 +23,7 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
-from placer.methods.exact.node_sets import Request, first_fillings, make_node_sets
-from placer.methods.exact.place_sets import PlaceSet, make_place_sets, shared_out
+from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
 from placer.methods.exact.pooled_bundles import PooledBundles, pool_bundles
 from placer.methods.exact.variables import (
     Bundle,
@@ -70,6 +69,14 @@ class PodShape:
     total: int
 
 
+@dataclass(frozen=True)
+class _Leaf:
+    """All nodes of a leaf, for the coarse model."""
+
+    nodes: tuple[int, ...]
+    leaf: int
+
+
 class PooledPods:
     """What there is to count in an instance, before a model of it is built.
 
@@ -86,9 +93,8 @@ class PooledPods:
         What is counted together (:func:`~placer.methods.exact.pooled_bundles.pool_bundles`), gangs first.
     leaves
         Leaf domains, ascending.
-    node_sets, sets
-        Places, and which of them are counted together; of the coarse model, which knows no places, all nodes of each
-        leaf.
+    places
+        Where pods are counted: node sets, or leaves.
     shapes, shape_of
         Shapes of pods, and that of each item.
     columns
@@ -100,25 +106,18 @@ class PooledPods:
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
-        self.node_sets = () if coarse else make_node_sets(dense)
-        self.sets = self._leaf_sets() if coarse else make_place_sets(dense, self.node_sets)
+        self.places: Sequence[NodeSet | _Leaf] = self._leaf_places() if coarse else make_node_sets(dense)
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
-        self.columns = len(self.shapes) * len(self.node_sets or self.sets) + homes + several * len(self.leaves)
+        self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
 
     @cached_property
     def place_of(self) -> dict[int, int]:
         """Node to its place, where anything fits on it."""
-        return {node: place for place, where in enumerate(self.node_sets) for node in where.nodes}
+        return {node: place for place, where in enumerate(self.places) for node in where.nodes}
 
-    @cached_property
-    def set_of(self) -> dict[int, int]:
-        """Node to the number of the set in which its pods are counted."""
-        return {node: number for number, where in enumerate(self.sets) for node in where.nodes}
-
-    def _leaf_sets(self) -> tuple[PlaceSet, ...]:
-        nodes = (tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()) for leaf in self.leaves)
-        return tuple(PlaceSet((), there, leaf, leaf) for there, leaf in zip(nodes, self.leaves, strict=True))
+    def _leaf_places(self) -> list[_Leaf]:
+        return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
         """The bundles pooled, the shapes of pods, and that of each item."""
@@ -152,11 +151,7 @@ class PooledProgram:
     homes
         Per bundle: home to how many members have it.
     counts
-        Shape and number of a set of places to how many pods of the shape are there.
-    fillings
-        Place to how many of its nodes are filled in each way, where ways are listed.
-    filled
-        Empty place to how many of its nodes are filled, where that is asked for.
+        Shape and place to how many pods of the shape are there.
     at
         Item and unit of ``span`` to how many of its pods are there, of those that may be in several, once
         :meth:`count_by_unit` was called.
@@ -168,14 +163,13 @@ class PooledProgram:
 
     def __init__(self, pods: PooledPods) -> None:
         self.pods, self.dense, self.model = pods, pods.dense, CpModel()
-        self.all, self.leaves, self.node_sets, self.sets = pods.all, pods.leaves, pods.node_sets, pods.sets
+        self.all, self.leaves, self.places = pods.all, pods.leaves, pods.places
         self.bundles, self.shapes, self.shape_of = pods.bundles, pods.shapes, pods.shape_of
         self.leaf_of: dict[int, int] = {}
         self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
         self.at: dict[tuple[int, int], IntVar] = {}
         self.counts = self._counts()
         self.fillings: dict[int, list[IntVar]] = {}
-        self.filled: dict[int, IntVar] = {}
         self._capacity()
         self.homes = [self._homes(bundle) for bundle in self.all]
         self._nested()
@@ -193,30 +187,28 @@ class PooledProgram:
     def _counts(self) -> dict[tuple[int, int], IntVar]:
         found = {}
         for number, shape in enumerate(self.shapes):
-            for here, where in enumerate(self.sets):
+            for place, where in enumerate(self.places):
                 most = min(shape.total, int(shape.fits[list(where.nodes)].sum()))
                 if most:
-                    found[number, here] = self.integer(most, where.leaf)
+                    found[number, place] = self.integer(most, where.leaf)
         return found
 
     # C2
 
     def _capacity(self) -> None:
         at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
-        for (shape, number), variable in self.counts.items():
-            at[number].append((shape, variable))
-        for number, there in at.items():
-            where = self.sets[number]
-            if not where.places:
+        for (shape, place), variable in self.counts.items():
+            at[place].append((shape, variable))
+        for place, there in at.items():
+            where = self.places[place]
+            if isinstance(where, _Leaf):
                 self._room_of_leaf(where, there)
-                continue
-            first = self.node_sets[where.places[0]]
-            if first.fillings:
-                self._room_by_filling(where, there)
-            elif first.resource is not None:
-                free = self.dense.free[list(where.nodes), first.resource]
-                for size in first.sizes:
-                    self._in_pieces(there, first.resource, size, int((free // size).sum()))
+            elif where.fillings:
+                self._room_by_filling(place, where, there)
+            elif where.resource is not None:
+                free = self.dense.free[list(where.nodes), where.resource]
+                for size in where.sizes:
+                    self._in_pieces(there, where.resource, size, int((free // size).sum()))
             else:
                 for resource, room in enumerate(self.dense.free[where.nodes[0]].tolist()):
                     self._in_pieces(there, resource, 1, room)
@@ -231,22 +223,16 @@ class PooledProgram:
         if row.variables:
             self.model.add(solver_form(row) <= room)
 
-    def _room_by_filling(self, where: PlaceSet, there: Sequence[tuple[int, IntVar]]) -> None:
-        rows = {self.shapes[shape].request: Linear() for shape, _ in there}
-        for shape, variable in there:
-            rows[self.shapes[shape].request].add(1, variable)
-        for place in where.places:
-            here = self.node_sets[place]
-            filled = self.fillings[place] = [self.integer(len(here.nodes), here.leaf) for _ in here.fillings]
-            self.model.add(solver_form(Linear().add(1, *filled)) <= len(here.nodes))
-            for position, request in enumerate(here.requests):
-                for filling, variable in zip(here.fillings, filled, strict=True):
-                    if request in rows:
-                        rows[request].add(-filling[position], variable)
-        for row in rows.values():
+    def _room_by_filling(self, place: int, where: NodeSet, there: Sequence[tuple[int, IntVar]]) -> None:
+        filled = self.fillings[place] = [self.integer(len(where.nodes), where.leaf) for _ in where.fillings]
+        self.model.add(solver_form(Linear().add(1, *filled)) <= len(where.nodes))
+        for position, request in enumerate(where.requests):
+            row = Linear().add(1, *(variable for shape, variable in there if self.shapes[shape].request == request))
+            for filling, variable in zip(where.fillings, filled, strict=True):
+                row.add(-filling[position], variable)
             self.model.add(solver_form(row) <= 0)
 
-    def _room_of_leaf(self, where: PlaceSet, there: Sequence[tuple[int, IntVar]]) -> None:
+    def _room_of_leaf(self, where: _Leaf, there: Sequence[tuple[int, IntVar]]) -> None:
         """In pieces of every size, of all nodes, and of those alone on which pods of a selector may be."""
         nodes = np.array(where.nodes)
         masks = self.dense.masks[:, nodes]
@@ -360,8 +346,8 @@ class PooledProgram:
             for home, members in self.homes[owner].items():
                 for domain in self._paths[home]:
                     asked[shape, domain].add(each, members)
-        for (shape, number), count in self.counts.items():
-            for domain in self._paths[self.sets[number].leaf]:
+        for (shape, place), count in self.counts.items():
+            for domain in self._paths[self.places[place].leaf]:
                 held[shape, domain].add(1, count)
         for number, one in enumerate(self.shapes):
             self.model.add(solver_form(held[number, self.dense.domains.root]) == one.total)
@@ -373,15 +359,16 @@ class PooledProgram:
 
     @cached_property
     def units(self) -> dict[int, list[int]]:
-        """Unit of ``span`` to its sets of places."""
+        """Unit of ``span`` to its places."""
         found: dict[int, list[int]] = defaultdict(list)
-        for number, where in enumerate(self.sets):
-            found[where.unit].append(number)
+        for place, where in enumerate(self.places):
+            assert isinstance(where, NodeSet)
+            found[where.unit].append(place)
         return found
 
     def leaf_of_unit(self, unit: int) -> int:
         """Leaf domain of a unit."""
-        return self.sets[self.units[unit][0]].leaf
+        return self.places[self.units[unit][0]].leaf
 
     def count_by_unit(self) -> None:
         """Count pods of what may be in several leaves in each of them, too; to be called once.
@@ -396,14 +383,14 @@ class PooledProgram:
             elif self.homes[owner]:
                 self._ask_in_leaves(item, owner, asked)
         for (shape, unit), row in asked.items():
-            held = (self.counts[shape, number] for number in self.units[unit] if (shape, number) in self.counts)
+            held = (self.counts[shape, place] for place in self.units[unit] if (shape, place) in self.counts)
             self.model.add(solver_form(Linear().plus(1, row).add(-1, *held)) <= 0)
 
     def _at_units(self, item: int, owner: int) -> dict[int, IntVar]:
         found, homes, total = {}, self.homes[owner], self.bundles.items[item].total
-        for unit, sets in self.units.items():
+        for unit, places in self.units.items():
             above = [homes[domain] for domain in self._paths[self.leaf_of_unit(unit)] if domain in homes]
-            most = min(total, self.room_at(self.shape_of[item], sets))
+            most = min(total, self.room_at(self.shape_of[item], places))
             if most and above:
                 found[unit] = self.at[item, unit] = self.integer(most, self.leaf_of_unit(unit))
                 self.model.add(solver_form(Linear().add(1, found[unit]).add(-most, *above)) <= 0)
@@ -416,9 +403,9 @@ class PooledProgram:
             if (leaf := self.leaf_of_unit(unit)) in self.homes[owner]:
                 asked[self.shape_of[item], unit].add(each, self.homes[owner][leaf])
 
-    def room_at(self, shape: int, sets: Iterable[int]) -> int:
-        """How many pods of a shape some sets of places hold by themselves."""
-        return sum(int(self.shapes[shape].fits[node]) for number in sets for node in self.sets[number].nodes)
+    def room_at(self, shape: int, places: Iterable[int]) -> int:
+        """How many pods of a shape some places hold by themselves."""
+        return sum(int(self.shapes[shape].fits[node]) for place in places for node in self.places[place].nodes)
 
     def fewest(self, bundle: Bundle, units: Iterable[int]) -> int:
         """Fewest of some units that hold all pods of a member, in pieces of every size: the roomiest first."""
@@ -470,13 +457,19 @@ class PooledProgram:
         """What counts pods, with how many each time."""
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
         for (index, node), count in solution.items():
-            item, number = item_of[index], self.pods.set_of[node]
-            yield self.counts[self.shape_of[item], number], count
-            if self.at and (there := self.at.get((item, self.sets[number].unit))) is not None:
+            item, place = item_of[index], self.pods.place_of[node]
+            yield self.counts[self.shape_of[item], place], count
+            if self.at and (there := self.at.get((item, self._unit(place)))) is not None:
                 yield there, count
 
+    def _unit(self, place: int) -> int:
+        where = self.places[place]
+        assert isinstance(where, NodeSet)
+        return where.unit
+
     def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
-        return first_fillings(self.dense, self.node_sets, self.pods.place_of, solution) if self.node_sets else {}
+        places = [where for where in self.places if isinstance(where, NodeSet)]
+        return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
         """Index of the home of each member of a bundle; ``nodes`` has those of each class."""
@@ -491,72 +484,58 @@ class PooledProgram:
         assert not self.pods.coarse
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
-        for sets, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
-            for number in _taken(left, self.shape_of[item], sets, pods):
-                found[item][number] += 1
+        for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
+            for place in _taken(left, self.shape_of[item], places, pods):
+                found[item][place] += 1
         return self._decoded(found, values)
 
     def _asked(self, values: Sequence[int]) -> Iterator[tuple[Sequence[int], int, int]]:
-        """Sets of places, item, and how many of its pods are to be there: those of two are nested or disjoint."""
+        """Places, item, and how many of its pods are to be there: places of two of them are nested or disjoint."""
         for item, owner in enumerate(self.owners):
             bundle, total = self.all[owner], self.bundles.items[item].total
             if not self.homes[owner]:
-                yield range(len(self.sets)), item, total
+                yield range(len(self.places)), item, total
             elif self.at and bundle.reach is Reach.TREE:
-                for unit, sets in self.units.items():
+                for unit, places in self.units.items():
                     if (there := self.at.get((item, unit))) is not None and values[there.index]:
-                        yield sets, item, values[there.index]
+                        yield places, item, values[there.index]
             else:
                 for home, members in self.homes[owner].items():
                     if values[members.index]:
-                        yield self._sets_in[home], item, total // bundle.many * values[members.index]
+                        yield self._places_in[home], item, total // bundle.many * values[members.index]
 
     @cached_property
-    def _sets_in(self) -> dict[int, list[int]]:
-        """Domain to its sets of places."""
+    def _places_in(self) -> dict[int, list[int]]:
+        """Domain to its places."""
         found: dict[int, list[int]] = defaultdict(list)
-        for number, where in enumerate(self.sets):
+        for place, where in enumerate(self.places):
             for domain in self._paths[where.leaf]:
-                found[domain].append(number)
+                found[domain].append(place)
         return found
 
     def _decoded(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Solution:
         variables = self._named
         named = [0] * variables.size
-        for item, place, many in self._at_places(self.bundles.shared_out(found), values):
-            named[variables.counts[item][place].index] += many
+        for item, by_place in self.bundles.shared_out(found).items():
+            for place, count in by_place.items():
+                named[variables.counts[item][place].index] = count
         for place, filled in self.fillings.items():
             for here, there in zip(filled, variables.fillings[place], strict=True):
                 named[there.index] = values[here.index]
         return decode(variables, named)
 
-    def _at_places(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Item of the exact model, place, and how many of its pods are there."""
-        pods: dict[int, list[tuple[int, Request, int]]] = defaultdict(list)
-        for item, by_set in found.items():
-            for number, many in by_set.items():
-                pods[number].append((item, self._named.requests[item], many))
-        for number, there in pods.items():
-            places = {place: self.node_sets[place] for place in self.sets[number].places}
-            opened = {place: values[self.filled[place].index] for place in places if place in self.filled}
-            filled = {
-                place: [values[each.index] for each in self.fillings[place]]
-                for place in places
-                if place in self.fillings
-            }
-            yield from shared_out(self.dense, places, there, opened, filled)
-
     @cached_property
     def _named(self) -> ExactVariables:
         """Variables of the exact model, for the way from places to nodes."""
-        return ExactVariables(self.dense, self.bundles.apart, tuple(self.node_sets))
+        places = [where for where in self.places if isinstance(where, NodeSet)]
+        return ExactVariables(self.dense, self.bundles.apart, tuple(places))
 
 
-def _taken(left: dict[tuple[int, int], int], shape: int, sets: Iterable[int], pods: int) -> Iterator[int]:
-    """Take pods of a shape that are left at some sets of places; yields the set of each."""
-    for number in sets:
-        taken = min(pods, left.get((shape, number), 0))
+def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:
+    """Take pods of a shape that are left at some places; yields the place of each."""
+    for place in places:
+        taken = min(pods, left.get((shape, place), 0))
         if taken:
-            left[shape, number] -= taken
+            left[shape, place] -= taken
             pods -= taken
-            yield from (number for _ in range(taken))
+            yield from (place for _ in range(taken))

@@ -89,16 +89,15 @@ def test_pods_of_several_sizes_stay_together_whatever_their_order() -> None:
 
 
 def drawn(seed: int) -> World:
-    """Two leaves of two nodes, and groups with subgroups that are often alike, of sizes that divide or not."""
+    """Two leaves of two nodes, some used, and groups whose subgroups are often alike."""
     chance, world = random.Random(seed), World()
-    sizes = chance.choice(((1, 2), (2, 3), (2, 3)))
     for name in "abcd":
-        world.node(name, gpu=chance.choice((2, 3, 4, 5)))
+        world.node(name, gpu=chance.choice((2, 3, 4)))
     world.hyper("spine", 2, f"{world.hyper('leaf0', 1, 'a b')} {world.hyper('leaf1', 1, 'c d')}")
     if chance.random() < 0.5:
         world.running("before", chance.choice("abcd"))
     for name in "gh":
-        divided(world, name, chance.choice(("a", "ab")), chance.choice((1, 2, 2)), chance.choice(sizes))
+        divided(world, name, chance.choice(("a", "ab")), chance.choice((1, 2, 2)), chance.choice((1, 1, 2)))
     for name in "ij"[: chance.randrange(3)]:
         size = chance.choice((1, 2))
         topology = chance.choice((hard(1), hard(1), soft(), None))
@@ -108,7 +107,7 @@ def drawn(seed: int) -> World:
 
 @pytest.mark.parametrize("seeds", seed_blocks(400, 50, quick=2))
 def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range) -> None:
-    together = by_size = by_filling = 0
+    together = 0
     for seed in seeds:
         instance = drawn(seed).instance()
         dense = make_dense(instance)
@@ -117,11 +116,8 @@ def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range)
         whole = [score_solution(dense, each) for each in every if full(dense, each)]
         if not whole:
             continue
-        pods = PooledPods(dense)
-        together += len(pods.bundles.items) < len(pods.bundles.apart.items)
-        filled = [bool(pods.node_sets[each.places[0]].fillings) for each in pods.sets if len(each.places) > 1]
-        by_filling += any(filled)
-        by_size += not all(filled)
+        bundles = PooledPods(dense).bundles
+        together += len(bundles.items) < len(bundles.apart.items)
         read = decided(dense, PooledModel(dense))
         assert verify(instance, dense.placement(read)) == [], seed
         assert full(dense, read), seed
@@ -130,5 +126,3 @@ def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range)
         assert reached <= best, seed
         assert len(every) == MOST or reached == best, seed
     assert together
-    assert by_size
-    assert by_filling
