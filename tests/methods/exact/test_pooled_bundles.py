@@ -89,15 +89,16 @@ def test_pods_of_several_sizes_stay_together_whatever_their_order() -> None:
 
 
 def drawn(seed: int) -> World:
-    """Two leaves of two nodes, some used, and groups whose subgroups are often alike."""
+    """Two leaves of two nodes, and groups with subgroups that are often alike, of sizes that divide or not."""
     chance, world = random.Random(seed), World()
+    sizes = chance.choice(((1, 2), (2, 3)))
     for name in "abcd":
-        world.node(name, gpu=chance.choice((2, 3, 4)))
+        world.node(name, gpu=chance.choice((2, 3, 4, 5)))
     world.hyper("spine", 2, f"{world.hyper('leaf0', 1, 'a b')} {world.hyper('leaf1', 1, 'c d')}")
     if chance.random() < 0.5:
         world.running("before", chance.choice("abcd"))
     for name in "gh":
-        divided(world, name, chance.choice(("a", "ab")), chance.choice((1, 2, 2)), chance.choice((1, 1, 2)))
+        divided(world, name, chance.choice(("a", "ab")), chance.choice((1, 2, 2)), chance.choice(sizes))
     for name in "ij"[: chance.randrange(3)]:
         size = chance.choice((1, 2))
         topology = chance.choice((hard(1), hard(1), soft(), None))
