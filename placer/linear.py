@@ -274,7 +274,7 @@ class IntegerProgram:
         return [float(round(each)) if index in chosen else each for index, each in enumerate(values)]
 
     def branched(
-        self, value: ColumnSum, start: Sequence[int], seconds: float, nodes: int, *, seed: int, ended: Event
+        self, value: ColumnSum, start: Sequence[int] | None, seconds: float, nodes: int, *, seed: int, ended: Event
     ) -> Branched:
         """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
@@ -283,7 +283,7 @@ class IntegerProgram:
         value
             What is minimised, in whole numbers.
         start
-            Value of each column, to set out from.
+            Value of each column, to set out from; None: from nothing.
         seconds, nodes
             How long the solver may take, and how many nodes of its tree; with the same nodes, and seconds enough for
             them, it does the same.
@@ -304,9 +304,10 @@ class IntegerProgram:
 
         solver.cbMipInterrupt.subscribe(interrupt)
         taken = solver.passModel(_highs_model(self.upper, self.rows, value.merged(), range(len(self.upper))))
-        point = highspy.HighsSolution()
-        point.col_value = list(map(float, start))
-        solver.setSolution(point)
+        if start is not None:
+            point = highspy.HighsSolution()
+            point.col_value = list(map(float, start))
+            solver.setSolution(point)
         if highspy.HighsStatus.kError in (taken, solver.run()):
             return Branched(None, -math.inf, optimal=False, infeasible=False, iterations=0)
         info, status = solver.getInfo(), solver.getModelStatus()
