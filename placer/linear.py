@@ -274,7 +274,15 @@ class IntegerProgram:
         return [float(round(each)) if index in chosen else each for index, each in enumerate(values)]
 
     def branched(
-        self, value: ColumnSum, start: Sequence[int] | None, seconds: float, nodes: int, *, seed: int, ended: Event
+        self,
+        value: ColumnSum,
+        start: Sequence[int] | None,
+        seconds: float,
+        nodes: int,
+        *,
+        seed: int,
+        ended: Event,
+        enough: float = -math.inf,
     ) -> Branched:
         """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
@@ -291,12 +299,15 @@ class IntegerProgram:
             Of the solver's own choices, 0 .. 2^31 - 1.
         ended
             Once it is set the solver ends soon, with what it has.
+        enough
+            Where the expression, its constant apart, is no more than this the solver ends.
         """
         import highspy
 
         # Without a number of threads it takes half of the machine's, whatever a container has of it. It refuses another
         # number than the thread that calls it had before, so this is called in a thread of its own.
         solver = _highs(seconds, nodes, mip_rel_gap=0.0, mip_abs_gap=LESS_THAN_A_UNIT, random_seed=seed, threads=1)
+        solver.setOptionValue("objective_target", enough + LESS_THAN_A_UNIT)
 
         def interrupt(event: highspy.HighsCallbackEvent) -> None:
             if ended.is_set():

@@ -226,7 +226,8 @@ class DecomposedSearch(ExactSearch):
             self.offer(found.solution, name)
         if found.bound is None or found.bound < (1 - BRANCHED_NEAR) * self.values[criterion]:
             steps.is_far = True
-        return found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
+        proved = found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
+        return proved or self.met(criterion)
 
     def solve_pooled(self, criterion: int, budget: float) -> bool:
         """Solve the model of pooled pods while it is small; say whether the value is proved then."""

@@ -125,14 +125,44 @@ def test_cut_short_it_claims_no_more_than_it_knows(work: float) -> None:
     assert decided(dense, start, criterion, work=work) == short
 
 
-def test_what_is_proved_already_is_a_row_of_it() -> None:
+@pytest.mark.parametrize("trees", [1, 2])
+def test_what_reaches_a_bound_that_is_known_ends_all_trees(trees: int) -> None:
+    dense, start = planted_instance("odd", 3)
+    criterion = criterion_of(dense, "span")
+    whole = decided(dense, start, criterion, trees=trees)
+    assert whole.bound is not None
+    known = score_solution(dense, start)[criterion]
+    assert known > whole.bound
+    ended = decided(dense, start, criterion, (0, known), trees=trees)  # as if that were proved
+    assert not ended.optimal
+    assert ended.work < whole.work
+    assert ended.solution is not None
+    assert score_solution(dense, ended.solution)[criterion] <= known
+    assert ended.bound is None or ended.bound <= whole.bound  # what is known is no row of it
+
+
+def test_a_tree_without_any_point_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, start = planted_instance("mixed", 0)
+    nothing = Branched(None, math.inf, optimal=False, infeasible=True, iterations=1)
+    monkeypatch.setattr(IntegerProgram, "branched", lambda *_, **__: nothing)
+    with pytest.raises(SolverFault, match="infeasible"):
+        decided(dense, start, criterion_of(dense, "span"))
+
+
+def test_every_other_tree_sets_out_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     dense, start = planted_instance("mixed", 0)
     criterion = criterion_of(dense, "packedNodes")
-    best = decided(dense, start, criterion)
-    assert best.bound is not None
-    assert decided(dense, start, criterion, (best.bound - 1, best.bound)).bound == best.bound
-    with pytest.raises(SolverFault, match="infeasible"):
-        decided(dense, start, criterion, (10**6,))
+    begun: dict[int, bool] = {}
+    branched = IntegerProgram.branched
+
+    def watched(program: IntegerProgram, value: ColumnSum, point: Any, *limits: Any, **named: Any) -> Branched:
+        begun[named["seed"]] = point is not None
+        return branched(program, value, point, *limits, **named)
+
+    monkeypatch.setattr(IntegerProgram, "branched", watched)
+    best = decided(dense, start, criterion, trees=4)
+    assert begun == {0: True, 1: False, 2: True, 3: False}
+    assert best.optimal
 
 
 def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +171,10 @@ def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.Monkey
     seeds: list[int] = []
     branched = IntegerProgram.branched
 
-    def watched(program: IntegerProgram, *arguments: Any, seed: int, ended: Event) -> Branched:
+    def watched(program: IntegerProgram, *arguments: Any, seed: int, ended: Event, enough: float) -> Branched:
         ends.append(ended)
         seeds.append(seed)
-        return branched(program, *arguments, seed=seed, ended=ended)
+        return branched(program, *arguments, seed=seed, ended=ended, enough=enough)
 
     monkeypatch.setattr(IntegerProgram, "branched", watched)
     assert decided(dense, start, criterion_of(dense, "span"), trees=9).optimal
