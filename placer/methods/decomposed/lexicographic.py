@@ -211,10 +211,11 @@ class DecomposedSearch(ExactSearch):
         """Say whether the value is proved then."""
         steps, name = self._pooled_search(criterion), self.dense.criteria[criterion][0]
         assert steps is not None
+        known = self._known_bounds(criterion)
         found = branch_and_cut(
             steps.model,
             steps.value,
-            self._known_bounds(criterion),
+            known,
             self.solution,
             seconds=seconds,
             work=min(work, self.limits.work),
@@ -224,7 +225,8 @@ class DecomposedSearch(ExactSearch):
         self.limits.spent += found.work
         if found.solution is not None:
             self.offer(found.solution, name)
-        if found.bound is None or found.bound < (1 - BRANCHED_NEAR) * self.values[criterion]:
+        bounds = known if found.bound is None else [*known, found.bound]
+        if max(bounds, default=-math.inf) < (1 - BRANCHED_NEAR) * self.values[criterion]:
             steps.is_far = True
         proved = found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
         return proved or self.met(criterion)

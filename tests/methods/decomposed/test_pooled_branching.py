@@ -260,3 +260,21 @@ def test_several_workers_take_no_longer_than_what_is_left_of_the_work(
     found.proved = criterion_of(dense, "span")
     assert not found.branched(found.proved, 1.0)
     assert asked == [pytest.approx(most, abs=0.5)]
+
+
+@pytest.mark.parametrize(("share", "bound", "small"), [(0.9, None, True), (0.1, None, False), (0.1, 0.9, True)])
+def test_it_is_given_up_where_neither_its_bound_nor_one_that_is_known_is_near(
+    share: float, bound: float | None, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense, start = planted_instance("odd", 3)
+    search = lexicographic.DecomposedSearch(
+        dense, SearchOptions(hint=start), lambda _: None, lexicographic.WorkerPool("inline", 1)
+    )
+    search.proved = criterion_of(dense, "span")
+    value = search.values[search.proved]
+    answer = BranchedSolution(None, None if bound is None else int(bound * value), optimal=False, work=0.0)
+    monkeypatch.setattr(lexicographic, "BRANCHED_NEAR", 0.5)
+    monkeypatch.setattr(lexicographic, "branch_and_cut", lambda *_, **__: answer)
+    monkeypatch.setattr(search, "_known_bounds", lambda _: [int(share * value)])
+    assert not search.branched(search.proved, 1.0)
+    assert search._few_pooled(search.proved) == small
