@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
 from threading import Event
 from typing import Any
 
@@ -24,13 +23,10 @@ from placer.methods.events import SearchOptions, SolverFault
 from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.variables import Linear
 from placer.placement import Placement
-from placer.verify import verify
-from tests.bounds.test_bounds_hold import MOST
 from tests.examples import exhaustive, seed_blocks
-from tests.methods.decomposed.test_pooled_search import PLANTED, full
+from tests.methods.decomposed.test_pooled_search import PLANTED
 from tests.methods.decomposed.test_tree_master import criterion_of, solver
-from tests.methods.exact.test_pooled_model import pooled
-from tests.oracle import placements
+from tests.methods.exact.test_pooled_model import PlacementsOfEverything
 from tests.tiny import tiny
 
 
@@ -67,27 +63,18 @@ def planted_instance(shape: str, seed: int) -> tuple[Dense, Solution]:
 def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: range) -> None:
     looked_at = 0
     for seed in seeds:
-        instance = tiny(seed).instance
-        dense = make_dense(instance)
-        criteria = pooled(dense)
-        every = [dense.solution(each) for each in islice(placements(instance), MOST)] if criteria else []
-        whole = [each for each in every if full(dense, each)]
-        if not whole:
+        every = PlacementsOfEverything(tiny(seed).instance)
+        if not every.whole:
             continue
         looked_at += 1
-        solution = max(whole, key=lambda each: [score_solution(dense, each)[at] for at in criteria])  # the worst of all
-        for criterion in criteria:
-            found = decided(dense, solution, criterion)
+        solution = max(every.whole, key=every.values)  # the worst of all
+        for criterion in every.criteria:
+            found = decided(every.dense, solution, criterion)
             assert found.optimal
             assert found.solution is not None
             solution = found.solution
-            assert found.bound == score_solution(dense, solution)[criterion], seed
-        assert verify(instance, dense.placement(solution)) == [], seed
-        assert full(dense, solution), seed
-        best = min([score_solution(dense, each)[at] for at in criteria] for each in whole)
-        reached = [score_solution(dense, solution)[at] for at in criteria]
-        assert reached <= best, seed
-        assert len(every) == MOST or reached == best, seed
+            assert found.bound == score_solution(every.dense, solution)[criterion], seed
+        every.assert_best(solution, seed)
     assert looked_at
 
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import random
-from itertools import islice
 
 import pytest
 
-from placer.dense import score_solution
 from placer.dense.dense_builder import make_dense
-from placer.instance import GroupKey, SubGroupPolicy
-from placer.methods.exact.pooled_bundles import PooledBundles
+from placer.instance import GroupKey, NetworkTopology, SubGroupPolicy
 from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.pooled_program import PooledPods
 from placer.methods.exact.variables import Reach
 from placer.verify import verify
-from tests.bounds.test_bounds_hold import MOST
 from tests.examples import seed_blocks
 from tests.methods.decomposed.test_tree_master import spines
-from tests.methods.exact.test_pooled_model import decided, full, pooled
-from tests.oracle import placements
+from tests.methods.exact.test_pooled_model import PlacementsOfEverything, decided, full
 from tests.world import World, hard, soft
 
 
-def divided(world: World, name: str, parts: str, size: int, gpu: int = 1, **more: object) -> GroupKey:
+def divided(
+    world: World, name: str, parts: str, size: int, gpu: int = 1, topology: NetworkTopology | None = None
+) -> GroupKey:
     """A group of subgroups of so many pods, each in a leaf."""
     policies = [SubGroupPolicy("part", size, 0, hard(1))]
-    gang = world.gang(name, size * len(parts), policies=policies, **more)  # type: ignore[arg-type]
+    gang = world.gang(name, size * len(parts), topology=topology, policies=policies)
     for part in parts:
         world.pods_of(" ".join(f"{name}{part}{number}" for number in range(size)), gang, gpu, part=part)
     return gang
@@ -35,7 +32,6 @@ def divided(world: World, name: str, parts: str, size: int, gpu: int = 1, **more
 def in_leaves(world: World) -> list[tuple[int, int]]:
     """Of each bundle that a leaf holds: members, and pods of one."""
     bundles = PooledPods(make_dense(world.instance())).bundles
-    assert isinstance(bundles, PooledBundles)
     inside = [each for each in (*bundles.gangs, *bundles.parts) if each.reach is Reach.LEAF]
     return sorted((each.many, sum(bundles.items[item].size for item in each.items)) for each in inside)
 
@@ -110,20 +106,9 @@ def drawn(seed: int) -> World:
 def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range) -> None:
     together = 0
     for seed in seeds:
-        instance = drawn(seed).instance()
-        dense = make_dense(instance)
-        criteria = pooled(dense)
-        every = [dense.solution(each) for each in islice(placements(instance), MOST)] if criteria else []
-        whole = [score_solution(dense, each) for each in every if full(dense, each)]
-        if not whole:
-            continue
-        bundles = PooledPods(dense).bundles
-        together += len(bundles.items) < len(bundles.apart.items)
-        read = decided(dense, PooledModel(dense))
-        assert verify(instance, dense.placement(read)) == [], seed
-        assert full(dense, read), seed
-        best = min([values[each] for each in criteria] for values in whole)
-        reached = [score_solution(dense, read)[each] for each in criteria]
-        assert reached <= best, seed
-        assert len(every) == MOST or reached == best, seed
+        every = PlacementsOfEverything(drawn(seed).instance())
+        if every.whole:
+            bundles = PooledPods(every.dense).bundles
+            together += len(bundles.items) < len(bundles.apart.items)
+            every.assert_best(decided(every.dense, PooledModel(every.dense)), seed)
     assert together

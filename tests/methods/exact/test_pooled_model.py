@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, score_solution
 from placer.dense.dense_builder import make_dense
-from placer.instance import SubGroupPolicy
+from placer.instance import Instance, SubGroupPolicy
 from placer.methods.events import TooLarge
 from placer.methods.exact.pooled_model import PooledModel
 from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
@@ -133,6 +133,36 @@ def full(dense: Dense, solution: Solution) -> bool:
     return sum(solution.values()) == sum(one.size for one in dense.classes)
 
 
+class PlacementsOfEverything:
+    """Placements of an instance that leave no pod out, where the model of pooled pods tells all of it: else none.
+
+    Parameters
+    ----------
+    instance
+        So small that most of its placements can be looked at.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.dense = instance, make_dense(instance)
+        self.criteria = pooled(self.dense)
+        every = [self.dense.solution(each) for each in islice(placements(instance), MOST)] if self.criteria else []
+        self.are_all = len(every) < MOST
+        self.whole = [each for each in every if full(self.dense, each)]
+
+    def values(self, solution: Solution) -> list[int]:
+        """Those that the model decides."""
+        values = score_solution(self.dense, solution)
+        return [values[criterion] for criterion in self.criteria]
+
+    def assert_best(self, solution: Solution, seed: int) -> None:
+        """The solution is valid, places everything, and none of these is better."""
+        assert verify(self.instance, self.dense.placement(solution)) == [], seed
+        assert full(self.dense, solution), seed
+        best, reached = min(map(self.values, self.whole)), self.values(solution)
+        assert reached <= best, seed
+        assert not self.are_all or reached == best, seed
+
+
 blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=2))
 
 
@@ -140,21 +170,10 @@ blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=2))
 def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: range) -> None:
     looked_at = 0
     for seed in seeds:
-        instance = tiny(seed).instance
-        dense = make_dense(instance)
-        criteria = pooled(dense)
-        every = [dense.solution(each) for each in islice(placements(instance), MOST)] if criteria else []
-        whole = [score_solution(dense, each) for each in every if full(dense, each)]
-        if not whole:
-            continue
-        looked_at += 1
-        read = decided(dense, PooledModel(dense))
-        assert verify(instance, dense.placement(read)) == [], seed
-        assert full(dense, read), seed
-        best = min([values[each] for each in criteria] for values in whole)
-        reached = [score_solution(dense, read)[each] for each in criteria]
-        assert reached <= best, seed
-        assert len(every) == MOST or reached == best, seed
+        every = PlacementsOfEverything(tiny(seed).instance)
+        if every.whole:
+            looked_at += 1
+            every.assert_best(decided(every.dense, PooledModel(every.dense)), seed)
     assert looked_at
 
 
