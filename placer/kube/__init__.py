@@ -22,6 +22,7 @@ file                   kinds
 ``scheduling``         PodGroup and Workload of Kubernetes itself
 ``budgets``            PodDisruptionBudget
 ``policy``             our own Policy
+``marks``              labels, annotations and fields of other systems, and what placer makes of each
 ``kinds``              which model reads which apiVersion and kind, how kubectl calls it, every field that it may have
 =====================  =============================================================================================
 """
