@@ -90,12 +90,12 @@ def _not_alone(question: Question) -> Iterator[Change]:
     wide = _with_units(question, lambda unit: _is_of_group(question, unit))
     if edits and question.fits(wide):
         units = {unit for pod in question.pods for unit in pod.neighbours.units if not _is_of_group(question, unit)}
-        alone = sorted({unit.topology_key for unit in units if unit.exclusive})
-        shared = sorted({unit.topology_key for unit in units if not unit.exclusive})
-        asked = [f"a domain of {and_list(alone)} of its own"] if alone else []
-        asked += [f"one domain of {and_list(shared)}"] if shared else []
-        said = f"do not ask for {and_list(asked)}{MADE_AGAIN}"
+        said = f"do not ask for {and_list(sorted(set(map(_domain_words, units))))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=tuple(edits))
+
+
+def _domain_words(unit: DomainUnit) -> str:
+    return f"a domain of {unit.topology_key} of its own" if unit.exclusive else f"one domain of {unit.topology_key}"
 
 
 def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Instance:

@@ -115,6 +115,7 @@ _NAMES = {
 _ROLES = ("training.kubeflow.org/replica-type", "ray.io/group", "volcano.sh/task-spec")
 #: (API group, kind) of owners each pod of which is a workload of its own to Kueue.
 _SINGLE = frozenset((("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "Node")))
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
@@ -156,26 +157,29 @@ def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
     if labels.get(KUEUE_GROUP):
         return f"pod group {namespace}/{labels[KUEUE_GROUP]}", ""
     if labels.get(JOB_SET):
-        replicated = labels.get(_REPLICATED_JOB, "")
-        return f"JobSet {namespace}/{labels[JOB_SET]}", f"replicated job {replicated}" if replicated else ""
-    replica, managed = _replica(namespace, labels), labels.get(KUEUE_POD_SET, "")
-    part = f"pod set {managed}" if managed else ""
+        return f"JobSet {namespace}/{labels[JOB_SET]}", _part("replicated job", labels, _REPLICATED_JOB)
+    replica = _replica(namespace, labels)
     if replica:
         split = Key(namespace, labels[LEADER_WORKER_SET]) in own_leaders
-        leads = labels.get("leaderworkerset.sigs.k8s.io/worker-index") == "0"
-        return replica, part or ("leader" if leads else "workers") if split else part
+        own = ("leader" if labels.get(_WORKER_INDEX) == "0" else "workers") if split else ""
+        return replica, _part("pod set", labels, KUEUE_POD_SET) or own
+    return _maker(pod, namespace, labels)
+
+
+def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
+    """The Job, Workload of Kueue or other owner that a pod is of, and the part of it."""
     job = next((labels[name] for name in _JOB_NAMES if labels.get(name)), "")
     if job:
         return f"Job {namespace}/{job}", ""
     managing = (pod.metadata.annotations or {}).get(KUEUE_WORKLOAD, "")
     if managing:
-        return f"Workload {namespace}/{managing}", part
-    return _owner(pod, namespace, labels)
-
-
-def _owner(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
+        return f"Workload {namespace}/{managing}", _part("pod set", labels, KUEUE_POD_SET)
     owner = controller(pod.metadata)
     if owner is None or (owner.api_version.rpartition("/")[0], owner.kind) in _SINGLE:
         return "", ""
-    role = next((labels[name] for name in _ROLES if labels.get(name)), "")
-    return f"{owner.kind} {namespace}/{owner.name}", role
+    return f"{owner.kind} {namespace}/{owner.name}", _part("role", labels, *_ROLES)
+
+
+def _part(what: str, labels: Labels, *names: str) -> str:
+    """The first of some labels that is there, in words; empty where none is."""
+    return next((f"{what} {labels[name]}" for name in names if labels.get(name)), "")

@@ -165,16 +165,15 @@ def note_preferences(
 ) -> None:
     """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
     found: dict[str, set[str]] = {}
-    for queue in queues:
-        if avoided_groups(queue):
-            found.setdefault("preferred nodeGroupAntiAffinity", set()).add(f"Queue {queue.name}")
+    avoiding = {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)}
+    if avoiding:
+        found["preferred nodeGroupAntiAffinity"] = avoiding
     for pod in pods:
         for kind in _preferences(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for node in nodes if pods else ():
-        taints = (node.spec.taints if node.spec is not None else None) or ()
-        if any(taint.effect == "PreferNoSchedule" for taint in taints):
-            found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
+    repelling = {f"Node {node.name}" for node in nodes if _rather_not(node)} if pods else set()
+    if repelling:
+        found["PreferNoSchedule"] = repelling
     for kind, subjects in found.items():
         findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
@@ -188,6 +187,11 @@ def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findi
         which = f"{' and '.join(differing)} of {counted(set(shares))}"
         message = f"{which} differ and decide nothing yet: priority and capability do"
         findings.add("QueueShareIgnored", min(shares), message)
+
+
+def _rather_not(node: NodeManifest) -> bool:
+    taints = (node.spec.taints if node.spec is not None else None) or ()
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)
 
 
 def _shares(queue: QueueManifest) -> dict[str, object]:

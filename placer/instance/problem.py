@@ -243,9 +243,8 @@ class Constraints:
         for label, value in self.selector:
             if node.labels.get(label) != value:
                 return f"node selector {label}={value}"
-        for terms in self.required:
-            if not any(term.matches(node) for term in terms):
-                return "required node affinity"
+        if not all(any(term.matches(node) for term in terms) for terms in self.required):
+            return "required node affinity"
         if self.os and not any(term.matches(node) for term in self.os_terms):
             return f"operating system other than {self.os}"
         return next((each.refusal for each in self.marks if not each.term.matches(node)), None)

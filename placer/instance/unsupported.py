@@ -213,7 +213,7 @@ def _job_of(pod: PodManifest) -> Key | None:
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
     """Slices of a pod set, and shares of GPUs that no request of the same name states."""
     for place, written in (("annotations", pod.metadata.annotations), ("labels", pod.metadata.labels)):
-        for name in _REFUSED_MARKS.intersection(written or ()):
+        for name in sorted(_REFUSED_MARKS.intersection(written or ())):
             if name in SLICES:
                 yield f"metadata.{place}[{name}]: slices of a pod set"
             elif name not in asked:
