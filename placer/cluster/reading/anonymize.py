@@ -122,6 +122,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
         *("placer.dev/pool", "training.kubeflow.org/replica-type", "ray.io/group"),
+        "leaderworkerset.sigs.k8s.io/worker-index",
         *kept_labels(),
     )
 )
