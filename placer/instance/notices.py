@@ -164,18 +164,16 @@ def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
     """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
-    found: dict[str, set[str]] = {}
-    avoiding = {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)}
-    if avoiding:
-        found["preferred nodeGroupAntiAffinity"] = avoiding
+    found = {
+        "preferred nodeGroupAntiAffinity": {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)},
+        "PreferNoSchedule": {f"Node {node.name}" for node in nodes if pods and _rather_not(node)},
+    }
     for pod in pods:
         for kind in _preferences(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    repelling = {f"Node {node.name}" for node in nodes if _rather_not(node)} if pods else set()
-    if repelling:
-        found["PreferNoSchedule"] = repelling
     for kind, subjects in found.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
+        if subjects:
+            findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
 def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:

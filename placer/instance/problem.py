@@ -167,6 +167,11 @@ class NodeMark:
     term: Term
 
 
+def _is_matched(terms: Iterable[Term], node: Node) -> bool:
+    """Whether any of some terms matches a node."""
+    return any(term.matches(node) for term in terms)
+
+
 #: How the keys of taints begin by which Kubernetes says how a node is.
 _STATE_TAINTS = "node.kubernetes.io/"
 
@@ -243,9 +248,9 @@ class Constraints:
         for label, value in self.selector:
             if node.labels.get(label) != value:
                 return f"node selector {label}={value}"
-        if not all(any(term.matches(node) for term in terms) for terms in self.required):
+        if not all(_is_matched(terms, node) for terms in self.required):
             return "required node affinity"
-        if self.os and not any(term.matches(node) for term in self.os_terms):
+        if self.os and not _is_matched(self.os_terms, node):
             return f"operating system other than {self.os}"
         return next((each.refusal for each in self.marks if not each.term.matches(node)), None)
 
