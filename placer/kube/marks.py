@@ -75,6 +75,7 @@ KOORDINATOR_TOPOLOGY = "gang.scheduling.koordinator.sh/network-topology-spec"
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+YUNIKORN_APP_ID = "yunikorn.apache.org/app-id"
 YUNIKORN_APPLICATION = "applicationId"
 YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
@@ -104,6 +105,7 @@ YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
+_WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
@@ -113,7 +115,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, Meaning.GANG, "its minMember, the largest of its pods"),
     Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name"),
     Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
-    Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
+    Mark(KOORDINATOR_TOTAL, _NOTE, _BOTH, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
     Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
     Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", Meaning.IGNORED, "NonStrict: placed whole all the same"),
     Mark(KOORDINATOR_GROUPS, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "Unsupported: gangs admitted together"),
@@ -129,11 +131,14 @@ MARKS: tuple[Mark, ...] = (
     Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name"),
     Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember; succeeded pods count as placed"),
     Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember is 1"),
-    Mark(YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group"),
+    Mark(YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group"),
+    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it"),
+    Mark(YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated"),
+    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it"),
     Mark(YUNIKORN_TASK_GROUP, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the pod's role in the gang of its application"),
     Mark(YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang"),
     Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
-    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _POD, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
+    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
     Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name"),
     Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read"),
     Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
