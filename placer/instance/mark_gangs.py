@@ -93,7 +93,7 @@ _APPLICATIONS = (
     (Place.ANNOTATION, marks.YUNIKORN_APP_ID),
     (Place.LABEL, marks.YUNIKORN_APPLICATION),
     (Place.ANNOTATION, marks.YUNIKORN_APPLICATION),
-    (Place.LABEL, "spark-app-selector"),
+    (Place.LABEL, marks.SPARK_APPLICATION),
 )
 _NUMBER = re.compile(r"\+?[0-9]{1,12}")
 _MOST = 2**31
@@ -112,7 +112,7 @@ class _Layer(msgspec.Struct, rename="camel"):
     strategy: str | None = None
 
 
-class _TopologySpec(msgspec.Struct, rename="camel"):
+class _GatherSpec(msgspec.Struct, rename="camel"):
     gather_strategy: list[_Layer] | None = None
 
 
@@ -239,10 +239,10 @@ def read_marks(pods: Iterable[PodManifest], findings: Findings) -> Iterator[Mark
             if not is_daemon(pod.metadata):
                 bearers.setdefault(key, []).append(pod)
     for key in sorted(bearers):
-        yield _Marks(key, sorted(bearers[key], key=lambda pod: pod.name), findings).read()
+        yield _GangMarks(key, sorted(bearers[key], key=lambda pod: pod.name), findings).read()
 
 
-class _Marks:
+class _GangMarks:
     """The marks of one gang."""
 
     def __init__(self, key: GroupKey, pods: Sequence[PodManifest], findings: Findings) -> None:
@@ -485,7 +485,7 @@ def _strategies(notes: Mapping[str, str]) -> list[str] | None:
     if text is None:
         return []
     try:
-        layers = _decoded(text, _TopologySpec).gather_strategy
+        layers = _decoded(text, _GatherSpec).gather_strategy
     except ValueError:
         return None
     return None if layers is None else [each.strategy or "no strategy" for each in layers]

@@ -227,6 +227,9 @@ def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str]
         if each.at("status", "phase") in TERMINAL_PHASES:
             continue
         yield (each.namespace, each.name), each.label
+        for owner in each.at("metadata", "ownerReferences") or ():  # Volcano's controller calls its gang so
+            if isinstance(owner, dict):
+                yield (each.namespace, f"podgroup-{owner.get('uid')}"), each.label
         for place in ("labels", "annotations"):
             said = each.at("metadata", place)
             for value in said.values() if isinstance(said, dict) else ():
