@@ -179,20 +179,31 @@ def _fills(rooms: IntArray, unit: Unit) -> IntArray:
 
 
 def _follow(rooms: IntArray, units: Units, most: int) -> IntArray:
-    """How many pods of several units fit, each unit in the lowest zone that has it; ``rooms`` are used up."""
+    """How many pods of several units fit, each unit in the lowest zone that has it; ``rooms`` are used up.
+
+    A unit that gets again what one before it had gets it in that one's zone.
+    """
     count = np.zeros(len(rooms), dtype=np.int64)
     rows = np.arange(len(rooms))
     for _ in range(most):
+        again = np.zeros_like(rooms) if any(unit.again for unit in units) else None
         for unit in units:
             if not len(rows):
                 return count
             able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
             for resource, need, _ in unit.amounts:
                 able &= rooms[rows, :, resource] >= need
+                if again is not None:
+                    had = again[rows, :, resource] > 0
+                    able &= had | ~had.any(axis=1, keepdims=True)
             zone, fits = able.argmax(axis=1), able.any(axis=1)
             rows, zone = rows[fits], zone[fits]
-            for resource, _, take in unit.amounts:
+            for resource, need, take in unit.amounts:
                 rooms[rows, zone, resource] -= take
+                if again is not None:
+                    had_there = again[rows, zone, resource]
+                    after = np.maximum(had_there, need) if resource in unit.again else np.maximum(had_there - take, 0)
+                    again[rows, zone, resource] = after
         count[rows] += 1
     return count
 
