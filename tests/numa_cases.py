@@ -153,7 +153,7 @@ CASES: dict[str, tuple[NumaNode, list[NumaDemand], str]] = {
         [demand("init: 1 cpu 1 memory", "4 cpu 1 memory"), WHOLE],
         "- 1",
     ),
-    # Of 2 cores of the init container the first gets 1 again, so the second, of 3, is bound to zone 0 still: 2 are left.
+    # Of 2 cores of the init container the first gets 1 again, so the second, of 3, must go to zone 0, where 2 are left.
     "cores of an init container bind until all are used": (
         numa("single", "container", "3 cpu 8 memory", "4 cpu 8 memory"),
         [
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[NumaNode, list[NumaDemand], str]] = {
         [demand("sidecar: 2 cpu 1 memory", "3 cpu 1 memory"), HALF],
         "01 0",
     ),
-    # The init container comes after the sidecar and finds 2 in zone 0, so its 3 are in zone 1, and then the app's 2 are.
+    # The init container comes after the sidecar and finds 2 in zone 0, so its 3 are in zone 1, as then are the app's 2.
     "an init container beside a sidecar": (
         numa("single", "container", *TWO),
         [demand("sidecar: 2 cpu 1 memory", "init: 3 cpu 1 memory", "2 cpu 1 memory"), WHOLE, HALF, HALF],

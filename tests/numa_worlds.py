@@ -80,7 +80,7 @@ def reused() -> World:
 
 
 def reused_shares() -> World:
-    """Half cores are pinned nowhere, so 1.5 of an init container bind no zone; nor does a sidecar, which keeps its 1."""
+    """Half cores are pinned nowhere, so 1.5 of an init container bind no zone; nor does a sidecar's 1."""
     node = numa("single", "container", "3 cpu 9 memory", "4 cpu 9 memory")
     pods = [demand(f"{first} cpu 1 memory", "4 cpu 1 memory") for first in ("init: 1.5", "sidecar: 1")]
     return alone(node, a=pods[0], b=pods[1])

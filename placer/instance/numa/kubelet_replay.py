@@ -293,9 +293,9 @@ def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, .
     """What a kubelet aligns of a pod, in order.
 
     With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
-    nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst moment, by the Kubernetes request formula, and takes what runs
-    to the end: its containers and sidecars. The overhead counts with scope pod, for resources that a container has
-    aligned.
+    nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst
+    moment, by the Kubernetes request formula, and takes what runs to the end: its containers and sidecars. The overhead
+    counts with scope pod, for resources that a container has aligned.
 
     Parameters
     ----------

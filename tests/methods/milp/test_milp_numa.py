@@ -76,7 +76,17 @@ def test_what_the_kubelet_admits_together(world: Callable[[], World], fine: str,
         assert broken(world(), together(pods)) in ("numa", "eligibility"), pods
 
 
-MOST = [(assigned, 1), (ordered, 2), (wide, 2), (uneven, 1), (whole, 2), (piecewise, 2), (initial, 2), (reused, 2), (gone, 3)]
+MOST = [
+    (assigned, 1),
+    (ordered, 2),
+    (wide, 2),
+    (uneven, 1),
+    (whole, 2),
+    (piecewise, 2),
+    (initial, 2),
+    (reused, 2),
+    (gone, 3),
+]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
