@@ -97,8 +97,10 @@ def _only(node: NumaNode, gpu: str) -> NumaNode | None:
     """A node's zones as far as one kind of GPU goes; None where they do not list it. Equal ones are equal."""
     if gpu not in node.lists:
         return None
-    parts = ((zone, *(Resources({_GPU: each[gpu]}) for each in (zone.capacity, zone.available))) for zone in node.zones)
-    zones = (NumaZone(zone.id, "", whole, left, _NOTHING, frozenset({_GPU})) for zone, whole, left in parts)
+    zones = []
+    for zone in node.zones:
+        whole, left = (Resources({_GPU: each[gpu]}) for each in (zone.capacity, zone.available))
+        zones.append(NumaZone(zone.id, "", whole, left, _NOTHING, frozenset({_GPU})))
     return NumaNode(node.policy, node.scope, tuple(zones))
 
 
