@@ -78,7 +78,8 @@ class _Matches:
                 return f"its pod affinity is over {key}, which the node has no label of"
             if (key, value) not in self._there and (self._there or pod not in self.new):
                 first = "" if pod in self.new else ", and it does not match them itself"
-                return f"no pod that is there before it in {key}={label_word(value)} matches all terms of its pod affinity{first}"
+                where = f"{key}={label_word(value)}"
+                return f"no pod that is there before it in {where} matches all terms of its pod affinity{first}"
         return None
 
 
