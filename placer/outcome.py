@@ -297,6 +297,10 @@ class Outcome:
         """Whether the group is ready after the placement (C5); a group that is not in order never is."""
         return group.invalid is None and not any(True for _ in self.shortages(group))
 
+    def admitted(self, group: Group) -> bool:
+        """Whether the group is ready with some pod: one that needs none is not admitted as long as nothing runs."""
+        return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
+
 
 def _more(
     callers_before: Spread, callees_before: Spread, callers: Spread, callees: Spread

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import placer
+from placer.document import placement_document
 from placer.instance import Finding
 from placer.placement import Value
 from placer.result import Bound, Judged, Result, Termination, Verdict
@@ -255,6 +256,17 @@ def test_names_are_text_and_no_markup() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- set aside
+
+
+def test_a_group_of_which_nothing_is_placed_is_not_admitted() -> None:
+    """It needs no pod, so it is ready with none; nothing of it runs all the same."""
+    large = [pod_group("g", minMember=0), pod("g-0", group="g", cpu=2), pod_group("h", minMember=0)]
+    result = placer.solve(instance_of(node("n", cpu=1), *large, pod("h-0", group="h", cpu=1)))
+    assert "groups admitted 1 of 2 PodGroups" in " ".join(shown(result).split())
+    assert {each.name: each.admitted for each in placement_document(result, versions={}).groups} == {
+        "g": False,
+        "h": True,
+    }
 
 
 def test_what_still_fits_of_pods_with_gpus() -> None:
