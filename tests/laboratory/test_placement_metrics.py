@@ -85,11 +85,12 @@ def test_cordoned_nodes_take_no_more_pods_and_overfull_ones_have_none_free() -> 
         (numa("single", "pod", "1 of 4 gpu", "1 of 4 gpu"), [2, 0, 0, 0]),
         (numa("restricted", "container", "4 gpu", "4 gpu"), [8, 4, 2, 1]),  # 8 take both zones
         (numa("unknown", "container", "4 gpu", "4 gpu"), [0, 0, 0, 0]),
-        (numa("best-effort", "container", "2 of 4 gpu", "4 gpu"), [8, 4, 2, 1]),  # nothing is refused
+        (numa("best-effort", "container", "2 of 4 gpu", "4 gpu"), [16, 8, 4, 2]),  # nothing is refused
         (numa("single", "container", "4 cpu", "4 cpu"), [8, 4, 2, 1]),  # GPUs are in no zone
     ],
 )
 def test_what_zones_forbid_does_not_fit(zones: NumaNode, expected: list[int]) -> None:
+    """The node has 8 GPUs more than its zones list."""
     world = World()
     world.node("n1", 8, numa=zones)
     found = measure(world.instance(), Placement()).placeable
