@@ -79,18 +79,23 @@ def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
 
 def _free(outcome: Outcome) -> Iterator[tuple[int, NumaNode | None]]:
     """What is left after the placement, by node and kind of GPU; with its zones where a kubelet refuses pods."""
-    instance, taken = outcome.instance, Counter[tuple[str, str]]()
+    instance, taken = outcome.instance, _taken(outcome)
+    after, held = outcome.nodes_after, instance.held
+    for name, node in instance.nodes.items():
+        numa = after[name].numa if name in instance.aligning_nodes else None
+        for gpu in filter(is_gpu, node.allocatable) if node.ready and not node.unschedulable else ():
+            left = max(0, node.allocatable[gpu] - held.get(name, _NOTHING)[gpu] - taken[name, gpu])
+            yield left, None if numa is None else _only(numa, gpu)
+
+
+def _taken(outcome: Outcome) -> Counter[tuple[str, str]]:
+    """What new pods take, by node and kind of GPU."""
+    taken: Counter[tuple[str, str]] = Counter()
     for name, pods in outcome.new_on.items():
         for pod in pods:
             for resource in filter(is_gpu, pod.requests):
                 taken[name, resource] += pod.requests[resource]
-    after, held = outcome.nodes_after, instance.held
-    for name, node in instance.nodes.items():
-        for gpu, amount in node.allocatable.items() if node.ready and not node.unschedulable else ():
-            if is_gpu(gpu):
-                left = max(0, amount - held.get(name, _NOTHING)[gpu] - taken[name, gpu])
-                numa = after[name].numa if name in instance.aligning_nodes else None
-                yield left, None if numa is None else _only(numa, gpu)
+    return taken
 
 
 def _only(node: NumaNode, gpu: str) -> NumaNode | None:

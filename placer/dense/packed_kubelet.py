@@ -285,10 +285,7 @@ class PackedKubelet:
         if not unit.width:
             return 0
         if len(state) > _FEW:
-            needs = {index: need for index, need, _ in unit.amounts}
-            rooms = [dict(enumerate(amounts)) for amounts in self.amounts(state)]
-            must = [zone for zone in range(len(state)) if held >> zone & 1]
-            return sum(1 << zone for zone in lowest_set(rooms, needs, unit.width, must) or ())
+            return self._set_of_many(state, unit, held)
         # The fields hold the sum over all zones, so rooms add up as they are packed; one guard is enough for the sum.
         guard = self._guard
         beyond = unit.need + (unit.width - 1) * guard
@@ -301,6 +298,13 @@ class PackedKubelet:
             if (total - beyond) & guard == guard:
                 return zones
         return 0
+
+    def _set_of_many(self, state: State, unit: Unit, held: int) -> int:
+        """The same without a list of all sets."""
+        needs = {index: need for index, need, _ in unit.amounts}
+        rooms = [dict(enumerate(amounts)) for amounts in self.amounts(state)]
+        must = [zone for zone in range(len(state)) if held >> zone & 1]
+        return sum(1 << zone for zone in lowest_set(rooms, needs, unit.width, must) or ())
 
     def _drain(self, state: State, unit: Unit, zones: int) -> State:
         """Take a unit's amounts from its zones, zone after zone."""

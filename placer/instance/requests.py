@@ -149,17 +149,28 @@ def _is_pod_level(name: str) -> bool:
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
     """Read what the kubelet allocated and actuated; None where it reports nothing."""
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    allocated = {each.name: _allocated(each) for each in statuses if each.name is not None}
-    actuated = {each.name: _actuated(each) for each in statuses if each.name is not None}
+    statuses = _by_name(status)
+    allocated = {name: _allocated(each) for name, each in statuses.items()}
+    actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]
     if not any(actuated.values()) and not pod:
         return None
-    over = spec.overhead or {}
-    alone = tuple({name: amount - over.get(name, 0) for name, amount in each.items()} for each in pod)
+    return _Given(allocated, actuated, tuple(_without(each, spec.overhead or {}) for each in pod), _refused(status))
+
+
+def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return {each.name: each for each in statuses if each.name is not None}
+
+
+def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:
+    return {name: amount - over.get(name, 0) for name, amount in amounts.items()}
+
+
+def _refused(status: PodStatus) -> bool:
+    """Whether the kubelet will never do the resize that the spec asks for."""
     conditions = {(each.type, each.status, each.reason) for each in status.conditions or ()}
-    refused = status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
-    return _Given(allocated, actuated, alone, refused)
+    return status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
 
 
 def _allocated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:

@@ -52,32 +52,45 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     """
     if cause.code not in ("NetworkCost", "Bandwidth"):
         return cause
-    by_cost, texts, others = cause.code == "NetworkCost", list[str](), Workloads()
+    by_cost = cause.code == "NetworkCost"
+    said = _dependencies(instance, dense, group, by_cost)
+    message = f"{cause.message}: {said}" if said else cause.message
+    trial = _CallTrial(instance, dense)
+    found = trial.nearest(group, not by_cost)
+    if by_cost:
+        others = _other_ends(instance, dense, group)
+        held = "the other end of its calls is"
+        told = replace(cause, held=held, holds=lambda pod, _: (pod.app_group, pod.workload) in others)
+    else:
+        told = replace(cause, held="the link carries calls of")
+        told = told if found is None else replace(told, holds=trial.using(found.violation))
+    if found is None:
+        return replace(told, message=message)
+    message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
+    return replace(told, message=message, nodes=found.near)
+
+
+def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> str:
+    """What the group's calls may cost, or take of links; some of them."""
+    texts = []
     for pod, each in _calls(instance, dense, group):
         if by_cost:
             texts.append(f"{each.origin} calls {each.destination} at a cost of {each.max_network_cost} at most")
             texts[-1] += _near(instance, pod, each)
         elif each.min_bandwidth:
             texts.append(f"{each.origin} calls {each.destination} with {each.min_bandwidth} bit/s a pair of pods")
-        ends = {each.origin, each.destination}
-        others |= {(pod.app_group, end) for end in (ends - {pod.workload} or ends)}
     texts = list(dict.fromkeys(texts))
     more = len(texts) - NAMED
-    said = "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
-    message = f"{cause.message}: {said}" if said else cause.message
-    trial = _CallTrial(instance, dense)
-    found = trial.nearest(group, not by_cost)
-    told = replace(
-        cause,
-        message=message
-        if found is None
-        else f"{message}; of the nodes with room Node {found.node} comes nearest: {found.violation.message}",
-        nodes=None if found is None else found.near,
-        held="the other end of its calls is" if by_cost else "the link carries calls of",
-    )
-    if by_cost:
-        return replace(told, holds=lambda pod, _: (pod.app_group, pod.workload) in others)
-    return told if found is None else replace(told, holds=trial.using(found.violation))
+    return "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
+    """Workloads that pods of the group call or are called by."""
+    found = Workloads()
+    for pod, each in _calls(instance, dense, group):
+        ends = {each.origin, each.destination}
+        found |= {(pod.app_group, end) for end in (ends - {pod.workload} or ends)}
+    return found
 
 
 @dataclass(frozen=True)

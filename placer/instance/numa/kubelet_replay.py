@@ -200,14 +200,20 @@ class TopologyManager:
             for zone, room in zip(self.node.zones, self.left, strict=True)
         )
         where = "one zone" if width == 1 else f"{width} zones"
-        if held:
-            names = " and ".join(self.node.zones[zone].name for zone in held)
-            where += f" with {names}, where an init container before it got what the kubelet has it use again"
-        return f"{asked} in {where}: {'; '.join(rooms)}"
+        return f"{asked} in {where}{self._again(held)}: {'; '.join(rooms)}"
+
+    def _again(self, held: Sequence[int]) -> str:
+        """Which zones must be among those that something gets, to be appended; empty where it is free to have any."""
+        names = " and ".join(self.node.zones[zone].name for zone in held)
+        return f" with {names}, where an init container before it got what the kubelet has it use again" * bool(held)
 
 
 def lowest_set(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int, held: Collection[int] = ()
+    rooms: Sequence[Mapping[_Resource, int]],
+    need: Mapping[_Resource, int],
+    width: int,
+    held: Collection[int] = (),
+    below: int | None = None,
 ) -> tuple[int, ...] | None:
     """The lowest set of zones that has room for all of something.
 
@@ -224,6 +230,8 @@ def lowest_set(
         How many zones; 0: there is no such set.
     held
         Zones that must be among them.
+    below
+        Only so many zones are looked at; None: all of them.
 
     Returns
     -------
@@ -238,30 +246,24 @@ def lowest_set(
     >>> lowest_set(zones, {"cpu": 5}, 2), lowest_set(zones, {"cpu": 5}, 2, [3])
     ((1, 2), (0, 3))
     """
-    if not held:
-        return _lowest(rooms, need, width, len(rooms))
-    rest = {name: amount - sum(rooms[zone][name] for zone in held) for name, amount in need.items()}
-    if len(held) == width:
-        return tuple(sorted(held)) if max(rest.values(), default=0) <= 0 else None
-    others = [zone for zone in range(len(rooms)) if zone not in held]
-    found = _lowest([rooms[zone] for zone in others], rest, width - len(held), len(others)) if width else None
-    return None if found is None else tuple(sorted([*held, *(others[zone] for zone in found)]))
-
-
-def _lowest(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int, below: int
-) -> tuple[int, ...] | None:
-    """The lowest set of those ``below`` a zone."""
+    below = len(rooms) if below is None else below
     if width == 1:
-        return next(((zone,) for zone in range(below) if _covers(rooms[zone], need)), None)
+        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
     if not _largest_suffice(rooms[:below], need, width):
         return None
-    for highest in range(width - 1, below):
+    for highest in range(max([width - 1, *held]), below):
         rest = {name: amount - rooms[highest][name] for name, amount in need.items()}
-        found = _lowest(rooms, rest, width - 1, highest)
+        found = lowest_set(rooms, rest, width - 1, {*held} - {highest}, highest)
         if found is not None:
             return (*found, highest)
     return None
+
+
+def _lowest_zone(
+    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
+) -> tuple[int, ...] | None:
+    """The first of some zones that has room for all of something."""
+    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
 
 
 def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:

@@ -190,22 +190,32 @@ def _follow(rooms: IntArray, units: Units, most: int) -> IntArray:
         for unit in units:
             if not len(rows):
                 return count
-            able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
-            for resource, need, _ in unit.amounts:
-                able &= rooms[rows, :, resource] >= need
-                if again is not None:
-                    had = again[rows, :, resource] > 0
-                    able &= had | ~had.any(axis=1, keepdims=True)
-            zone, fits = able.argmax(axis=1), able.any(axis=1)
-            rows, zone = rows[fits], zone[fits]
-            for resource, need, take in unit.amounts:
+            rows, zone = _lowest(rooms, rows, unit, again)
+            for resource, _, take in unit.amounts:
                 rooms[rows, zone, resource] -= take
-                if again is not None:
-                    had_there = again[rows, zone, resource]
-                    after = np.maximum(had_there, need) if resource in unit.again else np.maximum(had_there - take, 0)
-                    again[rows, zone, resource] = after
+            if again is not None:
+                _use_again(again, rows, zone, unit)
         count[rows] += 1
     return count
+
+
+def _lowest(rooms: IntArray, rows: IntArray, unit: Unit, again: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Those of some nodes that have a zone for a unit, and the lowest such zone."""
+    able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
+    for resource, need, _ in unit.amounts:
+        able &= rooms[rows, :, resource] >= need
+        if again is not None:
+            had = again[rows, :, resource] > 0
+            able &= had | ~had.any(axis=1, keepdims=True)
+    zone, fits = able.argmax(axis=1), able.any(axis=1)
+    return rows[fits], zone[fits]
+
+
+def _use_again(again: IntArray, rows: IntArray, zone: IntArray, unit: Unit) -> None:
+    """Note what a unit leaves for later ones to get again, or gets again itself."""
+    for resource, need, take in unit.amounts:
+        had = again[rows, zone, resource]
+        again[rows, zone, resource] = np.maximum(had, need) if resource in unit.again else np.maximum(had - take, 0)
 
 
 def _leaves(rooms: IntArray, units: Units, rates: FloatArray) -> IntArray:
