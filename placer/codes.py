@@ -135,10 +135,11 @@ REASONS: Mapping[ReasonCode, Code] = {
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
     ),
     "NumaAlignment": Code(
-        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",
-        "wherever its pods fit otherwise, kubelets would refuse pods that no NUMA zone has room for (tried every way; "
-        "pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container "
-        "main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
+        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one, or "
+        "not that in which a pod's init container was.",
+        "wherever its pods fit otherwise, kubelets would refuse pods for what their NUMA zones have left (tried every "
+        "way; pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: "
+        "container main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
         "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
     ),
     "NetworkCost": Code(

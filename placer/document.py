@@ -396,7 +396,7 @@ def _group(outcome: Outcome, group: Group, reason: Reason | None, gone: Collecti
         kind="PodGroup" if group.key.api_group else "Pod",
         namespace=group.key.namespace,
         name=group.key.name,
-        admitted=outcome.ready(group),
+        admitted=outcome.admitted(group),
         placed=len(group.bound) + len(new),
         pending=len(waiting) - len(new),
         tier=tier,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placer.explain.cases import Change, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
+from placer.instance.keys import label_word
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
@@ -188,7 +189,7 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
         old = question.instance.nodes[name].labels
         for key, value in opened[name].labels.items():
             if old.get(key) != value:
-                said.add(f"{key}={value}")
+                said.add(f"{key}={label_word(value)}")
                 edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
     place = any(each.startswith(_PLACES) for each in said)
     message = f"label {named_nodes(names)} {and_list(sorted(said))}" + (", if that is where it is" if place else "")

@@ -15,7 +15,7 @@ from typing import Final
 from placer.instance.broken_neighbours import broken_affinity, broken_anti_affinity, broken_spread
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
-from placer.instance.keys import Key
+from placer.instance.keys import Key, label_word
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
@@ -183,20 +183,23 @@ def _one_domain(places: UnitPlaces, findings: Findings) -> None:
     """C7 by label."""
     for unit, values in places.items():
         if len(values) > 1 or None in values:
-            where = ", ".join(sorted("none" if value is None else value for value in values))
+            where = ", ".join(sorted("none" if value is None else label_word(value) for value in values))
             message = f"C7: the bound pods of {unit.name} are not in one domain of {unit.topology_key}, but in {where}"
             findings.add(CODE, unit.name, message)
 
 
 def _exclusive(places: UnitPlaces, findings: Findings) -> None:
     """C15."""
-    holders: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    holders: dict[tuple[str, str], set[str]] = defaultdict(set)
     for unit, values in places.items():
-        for value in values - {None} if unit.exclusive else ():
-            holders[unit.topology_key, value].add(unit.name)
+        for value in values if unit.exclusive else ():
+            if value is not None:
+                holders[unit.topology_key, value].add(unit.name)
     for (label, domain), names in holders.items():
         if len(names) > 1:
-            message = f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={domain}"
+            message = (
+                f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={label_word(domain)}"
+            )
             findings.add(CODE, min(names), message)
 
 

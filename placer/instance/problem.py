@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
-from placer.instance.keys import GroupKey, Key
+from placer.instance.keys import GroupKey, Key, label_word
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Constraints:
         """What the node should be by its labels and is not."""
         for label, value in self.selector:
             if node.labels.get(label) != value:
-                return f"node selector {label}={value}"
+                return f"node selector {label}={label_word(value)}"
         if not all(_is_matched(terms, node) for terms in self.required):
             return "required node affinity"
         if self.os and not _is_matched(self.os_terms, node):

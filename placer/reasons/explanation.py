@@ -245,8 +245,7 @@ class Beside:
         number, texts = self.causes.index[key], []
         at = self._at(cause.nodes)
         if cause.held:
-            holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
-            names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
+            names = self._listed(self._holding(cause), number, self.pods)
             texts += [f"{cause.held} {names}"] if names else []
         if cause.nodes is not None or not texts:
             names = self._listed(at[self.nodes], number, self.prices)
@@ -254,6 +253,12 @@ class Beside:
                 names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
             texts += [f"the room went to {names}"] if names else []
         return "".join(f"; {text}" for text in texts)
+
+    def _holding(self, cause: Cause) -> BoolArray:
+        """Entries whose pods are in the way of a group, though not by room."""
+        pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
+        entries = zip(self.classes.tolist(), self.nodes.tolist(), strict=True)
+        return np.array([cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries], dtype=bool)
 
     def _at(self, names: frozenset[str] | None) -> BoolArray:
         found = np.zeros(len(self.dense.nodes), dtype=bool)

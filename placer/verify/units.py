@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from placer.instance import Key, PodState
+from placer.instance.keys import label_word
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
@@ -39,7 +40,7 @@ def one_domain(outcome: Outcome) -> Iterator[Violation]:
 
 def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
     """Domains as people read them, the nodes that are in none last."""
-    yield from sorted(f"{label}={value}" for value in values if value is not None)
+    yield from sorted(f"{label}={label_word(value)}" for value in values if value is not None)
     if None in values:
         yield f"nodes without {label}"
 
@@ -53,7 +54,7 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
         names = sorted(unit.name for unit in units)
         pairs = sum(units[one] or units[other] for one, other in combinations(units, 2))
         if pairs:
-            domain = f"Domain {label}={value}"
+            domain = f"Domain {label}={label_word(value)}"
             message = (
                 f"{domain} holds pods of {' and of '.join(names)}, each of which asks for a domain of {label} of its "
                 f"own: {count_of(pairs, 'pair')} too many"

@@ -261,6 +261,17 @@ def test_names_are_text_and_no_markup() -> None:
 # ----------------------------------------------------------------------------------------------------------- set aside
 
 
+def test_a_group_of_which_nothing_is_placed_is_not_admitted() -> None:
+    """It needs no pod, so it is ready with none; nothing of it runs all the same."""
+    large = [pod_group("g", minMember=0), pod("g-0", group="g", cpu=2), pod_group("h", minMember=0)]
+    result = placer.solve(instance_of(node("n", cpu=1), *large, pod("h-0", group="h", cpu=1)))
+    assert "groups admitted 1 of 2 PodGroups" in " ".join(shown(result).split())
+    assert {each.name: each.admitted for each in placement_document(result, versions={}).groups} == {
+        "g": False,
+        "h": True,
+    }
+
+
 def test_what_still_fits_of_pods_with_gpus() -> None:
     text = shown(solved(node("a", gpu=8), pod("p", gpu=3)))
     assert "still fits       1/2/4/8-GPU pods: 5/2/1/0\n" in text
