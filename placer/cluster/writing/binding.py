@@ -258,7 +258,8 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
         answer = server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
     except Unanswered:
         return None
-    return _look(server, bind) if answer.status == 409 else _seen(answer, bind)
+    # 422: an admission policy that keeps us off pods that have a node (deploy/base) says that it has one by now.
+    return _look(server, bind) if answer.status in (409, 422) else _seen(answer, bind)
 
 
 def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:

@@ -129,9 +129,11 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
     """
     ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
     needed = [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
+    places = sorted({bind.pod.namespace for batch in plan.batches for bind in batch.bindings})
     with suppress(ClusterError):
         for right, folder in needed:
-            if not allows(server, right):
+            seen = right.verb == "watch"
+            if not (allows(server, right) or (not seen and all(allows(server, right.within(each)) for each in places))):
                 done = "released" if right == _RELEASING[0] else "bound"
                 return (
                     f"nothing is {done} without the right to {right}: kubectl apply -k deploy/{folder}, "
