@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import placer
 from placer.configuration import Configuration
 from tests.cluster.binaries import helm, program, programs
 from tests.cluster.conftest import _found
-from tests.test_deploy import DEPLOY
+from tests.test_deploy import DEPLOY, composed
 
 CHART = DEPLOY / "chart"
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())["properties"]
@@ -62,16 +61,6 @@ def kustomized(*folders: str) -> Objects:
     return found
 
 
-def composed(folder: Path, *resources: str, components: list[str]) -> Objects:
-    """What kustomize makes of an overlay of one's own, which takes components."""
-    said = {
-        "resources": [os.path.relpath(DEPLOY / each, folder.resolve()) for each in resources],
-        "components": [os.path.relpath(DEPLOY / "components" / each, folder.resolve()) for each in components],
-    }
-    (folder / "kustomization.yaml").write_text(json.dumps(said))
-    return kustomized(str(folder))
-
-
 def test_every_folder_can_be_had() -> None:
     """But for definitions of others, and the Policy, which has a value of its own, as namespaces have."""
     assert {*OVERLAYS, "namespaces"} == {path.name for path in (DEPLOY / "components").iterdir()}
@@ -93,7 +82,7 @@ def test_helm_renders_what_kustomize_renders(
     if overlay is None:
         assert found == kustomized(MODES[mode])
         return
-    assert found == composed(tmp_path, MODES[mode], components=[overlay])
+    assert found == kustomized(str(composed(tmp_path, MODES[mode], components=[overlay])))
     if mode == "cronjob":
         assert found == kustomized(f"overlays/{overlay}")
 
@@ -102,7 +91,8 @@ def test_namespaces_have_rights_of_their_own(helm_program: Path, tmp_path: Path)
     """And nothing may be written, deleted or evicted elsewhere; kustomize gives the same for one."""
     wanted = {"createNamespace": True, "mode": "deployment", "overlays": ["gates"]}
     found = rendered(helm_program, {**wanted, "options": {"namespaces": ["default"]}})
-    made = composed(tmp_path, MODES["deployment"], "namespace-rights", components=["gates", "namespaces"])
+    own = composed(tmp_path, MODES["deployment"], "namespace-rights", components=["gates", "namespaces"])
+    made = kustomized(str(own))
     config = ("ConfigMap", "placer", "placer")
     assert yaml.safe_load(found.pop(config)["data"]["placer.yaml"])["namespaces"] == ["default"]
     assert found == {key: each for key, each in made.items() if key != config}
@@ -280,6 +270,14 @@ def test_an_option_goes_before_an_argument_of_the_manifests(helm_program: Path) 
     assert yaml.safe_load(found["ConfigMap", "placer", "placer"]["data"]["placer.yaml"])["every"] == "1m"
 
 
+def test_runbooks_are_where_the_documentation_is_shown(helm_program: Path) -> None:
+    values = {"components": ["monitoring"], "runbooks": "https://docs.example.com/alerts.html"}
+    found = rendered(helm_program, values)["PrometheusRule", "placer", "placer"]
+    urls = {rule["annotations"]["runbook_url"] for group in found["spec"]["groups"] for rule in group["rules"]}
+    assert "https://docs.example.com/alerts.html#placerdown" in urls
+    assert {each.partition("#")[0] for each in urls} == {"https://docs.example.com/alerts.html"}
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", ":0"])
 def test_metrics_that_no_kubelet_reaches_are_refused(address: str, helm_program: Path) -> None:
     values = {"mode": "deployment", "options": {"metricsBindAddress": address}}
@@ -313,6 +311,31 @@ def test_a_value_that_cannot_be_is_refused_by_name(values: dict[str, Any], said:
 def test_options_are_the_keys_of_the_configuration() -> None:
     keys = Configuration.model_json_schema(by_alias=True)["properties"].keys() - {"apiVersion", "kind"}
     assert SCHEMA["options"]["properties"].keys() == keys
+
+
+def test_its_page_has_every_value() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (CHART / "README.md").read_text(), re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == SCHEMA.keys() - {"global"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_notes_name_what_there_is(mode: str, helm_program: Path) -> None:
+    """Of what is rendered: workload, account, Lease, policy."""
+    options = {"schedulerName": "placer-b", "namespaces": ["ml"]}
+    values = json.dumps({"mode": mode, "overlays": ["gates", "dry-run"], "options": options})
+    command = [str(helm_program), "install", "pool-b", str(CHART), "-n", "batch", "--dry-run=client", "-f", "-"]
+    told = subprocess.run(command, input=values, capture_output=True, text=True, check=True).stdout
+    notes = told.partition("\nNOTES:\n")[2]
+    for each in (
+        "pool-b-placer",
+        "schedulerName: placer-b",
+        "-n batch create token pool-b-placer",
+        "alone: ml",
+        "dry-run",
+    ):
+        assert each in notes
+    assert "annotate lease pool-b-placer placer.dev/paused" in notes
+    assert (f"{'CronJob' if mode == 'cronjob' else 'Deployment'} pool-b-placer") in notes
 
 
 def test_it_is_of_this_version_and_says_every_value(helm_program: Path) -> None:

@@ -100,11 +100,11 @@ ROLES = {
     "base": {READ, WRITE, ROLLBACK},
     "overlays/dry-run": {READ},
     "overlays/rollback": {READ, WRITE, ROLLBACK},
-    "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
+    "overlays/inqueue": {READ, WRITE, ROLLBACK, "components/inqueue/rbac-inqueue.yaml"},
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
-    "overlays/disruption": {READ, WRITE, ROLLBACK, "overlays/disruption/rbac-disruption.yaml"},
-    "overlays/controllers": {READ, WRITE, ROLLBACK, "overlays/controllers/rbac-controllers.yaml"},
-    "overlays/gates": {READ, WRITE, ROLLBACK, "overlays/gates/rbac-gates.yaml"},
+    "overlays/disruption": {READ, WRITE, ROLLBACK, "components/disruption/rbac-disruption.yaml"},
+    "overlays/controllers": {READ, WRITE, ROLLBACK, "components/controllers/rbac-controllers.yaml"},
+    "overlays/gates": {READ, WRITE, ROLLBACK, "components/gates/rbac-gates.yaml"},
     "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 

@@ -95,19 +95,38 @@ def _own_pod() -> Document:
 
 
 @pytest.mark.usefixtures("kube_scheduler")
-def test_a_pass_starts_on_a_full_cluster(deployed: Deployed, cluster: Api) -> None:
-    """A real kube-scheduler makes room for it: the pods that fill the node have a lower priority."""
+def test_a_pass_on_a_full_cluster_has_nobody_evicted_and_is_the_first_to_get_room(
+    deployed: Deployed, cluster: Api
+) -> None:
+    """By a real kube-scheduler: what fills the node has a lower priority, and so has a pod that has waited longer.
+    The next pass is a minute away, and would cost as much again.
+    """
     deployed.apply("base")
+    others = "/api/v1/namespaces/default/pods"
     cluster.create(node("n1", cpu=8, memory="16Gi"))
     cluster.create(*(live_pod(f"full-{number}", node="n1", cpu=4, scheduler="other") for number in range(2)))
+    cluster.create(live_pod("waits", cpu=4, scheduler="default-scheduler"))
+    wait_until(lambda: is_unschedulable(cluster, f"{others}/waits"), "a look at who waits")
     made = cluster.call("POST", PODS, _own_pod())
-    assert made["spec"]["priority"] == 1_000_000_000
+    assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (1_000_000_000, "Never")
+    wait_until(lambda: is_unschedulable(cluster, f"{PODS}/pass"), "a look at the pass")
+    assert not cluster.get(f"{PODS}/pass")["status"].get("nominatedNodeName")
+    assert not [each for each in cluster.items(others) if "deletionTimestamp" in each["metadata"]]
+    cluster.delete(f"{others}/full-0")
+    wait_until(lambda: bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName")), "a place for the pass")
 
-    def is_bound() -> bool:
-        for each in cluster.items("/api/v1/namespaces/default/pods"):
-            if each["metadata"].get("deletionTimestamp"):  # a kubelet ends it then
-                cluster.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}")
-        return bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName"))
 
-    wait_until(is_bound, "a place for the pass")
-    assert len(cluster.items("/api/v1/namespaces/default/pods")) == 1
+def is_unschedulable(cluster: Api, path: str) -> bool:
+    """Whether kube-scheduler has looked at a pod and found no room."""
+    conditions = cluster.get(path)["status"].get("conditions") or ()
+    return any(each.get("reason") == "Unschedulable" for each in conditions)
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_a_pass_begins_in_a_small_gap(deployed: Deployed, cluster: Api) -> None:
+    deployed.apply("base")
+    cluster.create(node("n1", cpu=8, memory="16Gi"))
+    cluster.create(live_pod("full", node="n1", cpu="7800m", memory="15Gi", scheduler="other"))
+    cluster.call("POST", PODS, _own_pod())
+    wait_until(lambda: bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName")), "a place for the pass")
+    assert "deletionTimestamp" not in cluster.get("/api/v1/namespaces/default/pods/full")["metadata"]
