@@ -40,6 +40,7 @@ def test_everything_applies_and_a_second_time_changes_nothing(deployed: Deployed
         told = deployed.apply(folder)
         assert told
         changed += [each for each in told if not each.endswith(" unchanged")]
+    assert len(changed) == 1, changed
     (one_of_them,) = changed
     assert one_of_them.endswith("/noderesourcetopologies.topology.node.k8s.io configured")
 

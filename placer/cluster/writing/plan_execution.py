@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,14 +132,18 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
     places = sorted({bind.pod.namespace for batch in plan.batches for bind in batch.bindings})
     with suppress(ClusterError):
         for right, folder in needed:
-            seen = right.verb == "watch"
-            if not (allows(server, right) or (not seen and all(allows(server, right.within(each)) for each in places))):
+            if not _is_given(server, right, () if right.verb == "watch" else places):
                 done = "released" if right == _RELEASING[0] else "bound"
                 return (
                     f"nothing is {done} without the right to {right}: kubectl apply -k deploy/{folder}, "
                     f"or give {right.rule}"
                 )
     return None
+
+
+def _is_given(server: Writer, right: Right, places: Sequence[str]) -> bool:
+    """Whether we have a right everywhere, or in each of some namespaces."""
+    return allows(server, right) or (bool(places) and all(allows(server, right.within(each)) for each in places))
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
