@@ -497,9 +497,7 @@ def admission() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def test_each_right_to_change_what_is_there_has_a_policy() -> None:
-    """But for evictions, of which CEL sees the name of the pod alone; what Leases, the record and controllers' status
-    are, RBAC names.
-    """
+    """But for evictions, of which CEL sees the name of the pod alone; the Lease and the record RBAC names."""
     held = {
         (group, resource)
         for _, spec in admission().values()
@@ -508,7 +506,8 @@ def test_each_right_to_change_what_is_there_has_a_policy() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    files = ("base/rbac-write.yaml", "base/rbac-rollback.yaml", "components/gates/rbac-gates.yaml")
+    more = (f"components/{each}/rbac-{each}.yaml" for each in ("gates", "controllers"))
+    files = ("base/rbac-write.yaml", "base/rbac-rollback.yaml", *more)
     given = {
         (group, resource)
         for file in files
