@@ -258,8 +258,10 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
         answer = server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
     except Unanswered:
         return None
-    # 422: an admission policy that keeps us off pods that have a node (deploy/base) says that it has one by now.
-    return _look(server, bind) if answer.status in (409, 422) else _seen(answer, bind)
+    if answer.status == 422:  # of an admission policy (deploy/base), where the pod has a node by now
+        made = _look(server, bind)
+        return None if isinstance(made, str) else made
+    return _look(server, bind) if answer.status == 409 else _seen(answer, bind)
 
 
 def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
