@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -127,12 +127,10 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
     """The right that is missing where nothing of a plan could be bound or released, in one sentence; None where none
     is, or the server does not say: that it refuses one object may have reasons of its own.
     """
-    ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
-    needed = [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
     places = sorted({bind.pod.namespace for batch in plan.batches for bind in batch.bindings})
     with suppress(ClusterError):
-        for right, folder in needed:
-            if not _is_given(server, right, () if right.verb == "watch" else places):
+        for right, folder in _needed(plan):
+            if not _is_given(server, right, places):
                 done = "released" if right == _RELEASING[0] else "bound"
                 return (
                     f"nothing is {done} without the right to {right}: kubectl apply -k deploy/{folder}, "
@@ -141,9 +139,16 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
     return None
 
 
-def _is_given(server: Writer, right: Right, places: Sequence[str]) -> bool:
-    """Whether we have a right everywhere, or in each of some namespaces."""
-    return allows(server, right) or (bool(places) and all(allows(server, right.within(each)) for each in places))
+def _needed(plan: BindingPlan) -> list[tuple[Right, str]]:
+    ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
+    return [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
+
+
+def _is_given(server: Writer, right: Right, places: Iterable[str]) -> bool:
+    """Whether we have a right everywhere, or to write in each of some namespaces."""
+    return allows(server, right) or (
+        right not in dict(_SEEING) and all(allows(server, right.within(each)) for each in places)
+    )
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
