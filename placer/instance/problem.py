@@ -711,6 +711,8 @@ class Queue:
         False: takes no new pods.
     weight
         What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    reclaimable
+        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     """
 
     name: str
@@ -718,6 +720,7 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+    reclaimable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -1098,6 +1101,16 @@ class Instance:
             path.append(queue)
             queue = self.queues[queue].parent
         return tuple(path)
+
+    def keeping_queue(self, pod: Pod) -> str | None:
+        """The queue of a pod where it is not reclaimable (D2); None: there is none, or it is."""
+        queue = self.queues.get(pod.queue or "")
+        return None if queue is None or queue.reclaimable else queue.name
+
+    def waiting_queue(self, group: Group) -> str | None:
+        """The queue that all pods of a group wait in; None: they wait in none, or in several."""
+        names = {self.pods[key].queue for key in group.pending}
+        return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None) -> str | None:
         """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""

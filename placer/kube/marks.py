@@ -7,10 +7,11 @@ follow from this table. A new mark costs one row here, and a reader where it say
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MARKS", "Mark", "Meaning", "Place", "kept_annotations", "kept_labels"]
+__all__ = ["MARKS", "Mark", "Meaning", "Place", "kept_annotations", "kept_labels", "protections"]
 
 
 class Place(Enum):
@@ -99,11 +100,13 @@ KAI_MEMORY = "gpu-memory"
 VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
+_WORK = ("Pod", "PodGroup", "Job")
 _LIGHT = "coscheduling, Koordinator"
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
@@ -155,21 +158,57 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(
-        VOLCANO_PREEMPTABLE,
-        _NOTE,
-        ("Pod", "PodGroup", "Job"),
-        "Volcano",
-        Meaning.PROTECTED,
-        "false: D2, never disturbed",
-    ),
+    Mark(VOLCANO_PREEMPTABLE, _NOTE, _WORK, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
+    Mark(VOLCANO_PREEMPTABLE, _LABEL, _WORK, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _BOTH, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
+    Mark(KAI_PREEMPTIBILITY, _LABEL, _WORK, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
 )
+
+
+#: What protects pods, mark by mark: values in lower case; of the first mark all but these do, as Volcano reads it.
+_ALLOWS = frozenset(("true", "t", "1"))
+_PROTECTS = {
+    SAFE_TO_EVICT: frozenset(("false",)),
+    DO_NOT_DISRUPT: frozenset(("true",)),
+    DO_NOT_EVICT: frozenset(("true",)),
+    KAI_PREEMPTIBILITY: frozenset(("non-preemptible", "semi-preemptible")),
+    YUNIKORN_PREEMPTION: frozenset(("false",)),
+    KOORDINATOR_PREEMPTIBLE: frozenset(("false",)),
+}
+
+
+def protections(
+    kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+) -> Iterator[tuple[str, str, bool]]:
+    """Find the marks of an object that say whether its pods may be disturbed (D2).
+
+    Parameters
+    ----------
+    kind
+        As ``Mark.on`` has it.
+    labels, annotations
+        Of the object. A mark that is both counts as annotation first.
+
+    Yields
+    ------
+    tuple
+        Name, value, and whether it protects.
+    """
+    said = set[str]()
+    for mark in MARKS if labels or annotations else ():
+        if mark.meaning is Meaning.PROTECTED and kind in mark.on and mark.name not in said:
+            value = ((annotations if mark.place is Place.ANNOTATION else labels) or {}).get(mark.name)
+            if value is not None:
+                said.add(mark.name)
+                low = value.lower()
+                protects = low not in _ALLOWS if mark.name == VOLCANO_PREEMPTABLE else low in _PROTECTS[mark.name]
+                yield mark.name, value, protects
 
 
 def kept_annotations() -> frozenset[str]:

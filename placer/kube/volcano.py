@@ -93,6 +93,7 @@ class QueueSpec(Schema, frozen=True, kw_only=True):
     guarantee: Guarantee | None = None
     deserved: Quantities | None = None
     parent: str | None = None
+    reclaimable: bool | None = None
 
 
 class QueueStatus(Schema, frozen=True, kw_only=True):
