@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MARKS", "Mark", "Meaning", "Place", "kept_annotations", "kept_labels", "protections"]
+__all__ = ["MARKS", "Mark", "Meaning", "Place", "is_protection", "kept_annotations", "kept_labels", "protections"]
 
 
 class Place(Enum):
@@ -106,8 +106,8 @@ YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
-_WORK = ("Pod", "PodGroup", "Job")
 _LIGHT = "coscheduling, Koordinator"
+_RUNNING = ("Pod", "PodGroup", "Job")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
@@ -158,12 +158,12 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(VOLCANO_PREEMPTABLE, _NOTE, _WORK, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(VOLCANO_PREEMPTABLE, _LABEL, _WORK, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
+    Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
+    Mark(VOLCANO_PREEMPTABLE, _LABEL, _RUNNING, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
     Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _WORK, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
@@ -171,8 +171,8 @@ MARKS: tuple[Mark, ...] = (
 )
 
 
-#: What protects pods, mark by mark: values in lower case; of the first mark all but these do, as Volcano reads it.
-_ALLOWS = frozenset(("true", "t", "1"))
+#: Values, in lower case, that protect pods, mark by mark; of Volcano's every one does but those that mean yes.
+_YES = frozenset(("true", "t", "1"))
 _PROTECTS = {
     SAFE_TO_EVICT: frozenset(("false",)),
     DO_NOT_DISRUPT: frozenset(("true",)),
@@ -207,8 +207,14 @@ def protections(
             if value is not None:
                 said.add(mark.name)
                 low = value.lower()
-                protects = low not in _ALLOWS if mark.name == VOLCANO_PREEMPTABLE else low in _PROTECTS[mark.name]
+                protects = low not in _YES if mark.name == VOLCANO_PREEMPTABLE else low in _PROTECTS[mark.name]
                 yield mark.name, value, protects
+
+
+def is_protection(key: str, value: str) -> bool:
+    """Whether a label or an annotation is a mark that protects or may, with a value that such a mark can have."""
+    known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
+    return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 
 
 def kept_annotations() -> frozenset[str]:

@@ -15,6 +15,7 @@ from placer.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURC
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Instance, PodState
 from placer.instance.instance_builder import make_instance
+from placer.kube.marks import kept_annotations
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
@@ -478,7 +479,7 @@ def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
         *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),
     }
     assert len(found) > 20
-    assert found - others - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
+    assert found - others - kept_annotations() - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
 
 
 def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:

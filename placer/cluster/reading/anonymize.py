@@ -35,6 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
+from placer.kube.marks import is_protection, kept_labels
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -112,6 +113,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
         *("placer.dev/pool"),
+        *kept_labels(),
     )
 )
 #: Resources that mean the same in every cluster, beside huge pages.
@@ -253,7 +255,10 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 def _object(key: str, value: Document, name: Rename) -> Document:
     """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
     if key in _LABELS:
-        return {_key(label, name): _names(text, name) for label, text in value.items()}
+        return {
+            _key(label, name): text if isinstance(text, str) and is_protection(label, text) else _names(text, name)
+            for label, text in value.items()
+        }
     if key in _AMOUNTS:
         return {_resource(resource, name): amount for resource, amount in value.items()}
     if key == "minTaskMember":
@@ -346,7 +351,7 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, name(text)
         elif key in EXCLUSIVE_ANNOTATIONS:
             yield key, _key(text, name)
-        elif key in _STAYING:
+        elif key in _STAYING or is_protection(key, text):
             yield key, text
         elif key in _PRESENT:
             yield key, ""
