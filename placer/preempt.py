@@ -290,7 +290,7 @@ def _protection_costs(job: _Preemption) -> Finding | None:
     if not kept or not (job.placement.disturbs or wanting or _lacking(job)):
         return None
     seconds = COSTS if job.time_limit is None else min(COSTS, (job.began + job.time_limit - time.monotonic()) / 2)
-    what = "there was no time to find out whether less would go if nothing were protected: "
+    what = "There was no time to find out whether less would go if nothing were protected: "
     if seconds >= LEAST:
         free = unmarked(job.instance)
         other = _Preemption(free, seconds, job.workers, job.seed, time.monotonic(), None, job.asked, job.domains)
