@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState, SubGroup
-from placer.instance.disruptions import BY_MARK
 from placer.instance.problem import group_of_one
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
@@ -143,8 +142,7 @@ def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
 
 def unmarked(instance: Instance) -> Instance:
     """Give the instance in which no mark of another system protects a pod, and every queue is reclaimable."""
-    marked = {key: pod for key, pod in instance.pods.items() if pod.protected.endswith(BY_MARK)}
-    pods = {key: replace(pod, protected="") for key, pod in marked.items()}
+    pods = {key: replace(pod, protected="") for key, pod in instance.pods.items() if pod.protecting_mark}
     queues = {name: replace(queue, reclaimable=True) for name, queue in instance.queues.items()}
     return replace(instance, pods={**instance.pods, **pods}, queues=queues)
 
@@ -156,8 +154,8 @@ def protections(instance: Instance, pods: Iterable[Key]) -> list[str]:
     for key in sorted(pods):
         pod = instance.pods[key]
         queue = instance.keeping_queue(pod)
-        if pod.protected.endswith(BY_MARK):
-            marked[pod.protected.removesuffix(BY_MARK)].append(key)
+        if pod.protecting_mark:
+            marked[pod.protecting_mark].append(key)
         elif queue is not None:
             queues[f"Queue {queue} is not reclaimable"] = None
     whose = {

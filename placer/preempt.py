@@ -286,20 +286,24 @@ def _protection_costs(job: _Preemption) -> Finding | None:
     Without time for that it is said that they are there, and that what they cost is not known.
     """
     kept = protections(job.instance, (pod.key for pod in job.instance.pods.values() if pod.state is PodState.BOUND))
-    wanting = job.domains is not None and len(job.placement.freed) < job.domains[1]
-    if not kept or not (job.placement.disturbs or wanting or _lacking(job)):
+    if not kept or not _could_be_better(job):
         return None
     seconds = COSTS if job.time_limit is None else min(COSTS, (job.began + job.time_limit - time.monotonic()) / 2)
+    free = unmarked(job.instance)
+    other = _Preemption(free, seconds, job.workers, job.seed, time.monotonic(), None, job.asked, job.domains)
+    ended = other.search() if seconds >= LEAST else Termination.TIME
     what = "There was no time to find out whether less would go if nothing were protected: "
-    if seconds >= LEAST:
-        free = unmarked(job.instance)
-        other = _Preemption(free, seconds, job.workers, job.seed, time.monotonic(), None, job.asked, job.domains)
-        ended = other.search()
-        if _better(other, job):
-            what, kept = f"{_more(job, other)} since ", protections(job.instance, _forbidden(job, other.placement))
-        elif ended is not Termination.TIME:
-            return None
+    if _better(other, job):
+        what, kept = f"{_more(job, other)} since ", protections(job.instance, _forbidden(job, other.placement))
+    elif ended is not Termination.TIME:
+        return None
     return Finding("ProtectionCosts", "Placement", what + and_list(some(kept, NAMED)))
+
+
+def _could_be_better(job: _Preemption) -> bool:
+    """Whether something goes, or is not had."""
+    wanted = job.domains[1] if job.domains is not None else 0
+    return job.placement.disturbs or len(job.placement.freed) < wanted or bool(_lacking(job))
 
 
 def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:

@@ -13,7 +13,7 @@ from placer.instance.eligibility import Requirements, label_requirements, matche
 from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
 from placer.instance.keys import GroupKey, Key
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import DisruptionBudget, Pod, PodState, Requirement
+from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from placer.kube.policy import PolicyManifest, Protected
     from placer.manifests import Objects
 
-__all__ = ["BY_MARK", "WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
+__all__ = ["WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
 
-#: Ends why a pod is protected where a mark of another system does it.
-BY_MARK = " protects it"
 #: Why a pod is protected that would be lost for good.
 WITHOUT_OWNER = "no controller would make it again"
 #: What a Policy that says nothing protects.

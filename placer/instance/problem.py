@@ -432,6 +432,10 @@ class Neighbours:
 NO_NEIGHBOURS = Neighbours()
 
 
+#: Ends why a pod is protected where a mark of another system does it.
+BY_MARK = " protects it"
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod that is pending for us, or that holds room.
@@ -511,6 +515,11 @@ class Pod:
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def protecting_mark(self) -> str:
+        """The mark of another system that protects it (D2); empty: none does."""
+        return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
 #: A limit below every tier: what an unknown tierName admits (nothing).

@@ -201,14 +201,20 @@ def protections(
         Name, value, and whether it protects.
     """
     said = set[str]()
-    for mark in MARKS if labels or annotations else ():
-        if mark.meaning is Meaning.PROTECTED and kind in mark.on and mark.name not in said:
-            value = ((annotations if mark.place is Place.ANNOTATION else labels) or {}).get(mark.name)
-            if value is not None:
-                said.add(mark.name)
-                low = value.lower()
-                protects = low not in _YES if mark.name == VOLCANO_PREEMPTABLE else low in _PROTECTS[mark.name]
-                yield mark.name, value, protects
+    found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
+    for mark in _PROTECTING if labels or annotations else ():
+        value = found[mark.place].get(mark.name)
+        if value is not None and kind in mark.on and mark.name not in said:
+            said.add(mark.name)
+            yield mark.name, value, _protects(mark.name, value.lower())
+
+
+#: The marks that protect.
+_PROTECTING = tuple(mark for mark in MARKS if mark.meaning is Meaning.PROTECTED)
+
+
+def _protects(name: str, value: str) -> bool:
+    return value not in _YES if name == VOLCANO_PREEMPTABLE else value in _PROTECTS[name]
 
 
 def is_protection(key: str, value: str) -> bool:
