@@ -1,4 +1,4 @@
-"""Marks of the table on pods of tiny instances, and queues that are not reclaimable: what they keep is not disturbed."""
+"""Marks on pods of tiny instances, and queues that are not reclaimable: what they keep is not disturbed."""
 
 from __future__ import annotations
 
