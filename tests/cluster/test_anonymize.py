@@ -504,6 +504,46 @@ def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
     assert PLANTED.encode() not in b"".join(after.items)
 
 
+def test_marks_of_nodes_decide_the_same_under_other_names() -> None:
+    """Pod sets of Kueue, node groups of a queue, and a NUMA policy."""
+    notes = {"kueue.x-k8s.io/podset-required-topology": f"{PLANTED}/rack", "kueue.x-k8s.io/podset-group-name": PLANTED}
+    labels = {"jobset.sigs.k8s.io/jobset-name": PLANTED, "jobset.sigs.k8s.io/replicatedjob-name": "w"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    asking = queue(PLANTED)
+    asking["spec"]["affinity"] = {
+        "nodeGroupAffinity": {required: [PLANTED, "x"]},
+        "nodeGroupAntiAffinity": {required: ["x"]},
+    }
+    in_queue = {"scheduling.volcano.sh/queue-name": PLANTED}
+    numa = {"volcano.sh/numa-topology-policy": "single-numa-node"}
+    marked = {f"{PLANTED}/rack": "r", "volcano.sh/nodegroup-name": PLANTED}
+    documents = [
+        *(node("n1", marked), node("n2", {"volcano.sh/nodegroup-name": "x"}), numa_topology("n2", {"cpu": "4"})),
+        asking,
+        *(live_pod(name, labels=labels, annotations=notes, cpu=1) for name in ("a", "b")),
+        live_pod("c", annotations=in_queue, cpu=1),
+        live_pod("d", annotations=numa, cpu=1),
+        live_pod("e", annotations={"gpu-fraction": "0.5"}, cpu=1),
+    ]
+    before, after = snapshot_of(documents), anonymized(snapshot_of(documents))
+    assert PLANTED.encode() not in b"".join(after.items)
+    found = [_marks(instance_of(each)) for each in (before, after)]
+    assert found[0] == found[1]
+    assert found[0] == [([0, 1], 1, False), ([0, 1], 1, False), ([0], 0, False), ([1], 0, False), ([0, 1], 0, True)]
+
+
+def _marks(instance: Instance) -> list[tuple[list[int], int, bool]]:
+    """Per pod the numbers of the nodes that it may use, how many of its units they carry the label of, and whether it
+    is refused.
+    """
+    nodes, found = [instance.nodes[name] for name in sorted(instance.nodes)], []
+    for _, each in sorted(instance.pods.items()):
+        may = [at for at, place in enumerate(nodes) if each.constraints.admits(place)]
+        carried = sum(unit.topology_key in nodes[0].labels for unit in each.neighbours.units)
+        found.append((may, carried, bool(each.unsupported)))
+    return found
+
+
 def test_the_label_of_exclusive_topology_is_named_as_on_the_nodes() -> None:
     labels = {"leaderworkerset.sigs.k8s.io/name": PLANTED, "leaderworkerset.sigs.k8s.io/group-index": "0"}
     notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": f"{PLANTED}/rack"}
