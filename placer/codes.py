@@ -225,6 +225,7 @@ FindingCode = Literal[
     "PodWithoutWorkload",
     "PolicyMatchesNothing",
     "PreferenceIgnored",
+    "ProtectionCosts",
     "QueueCycle",
     "QueueShareIgnored",
     "RegionAndZone",
@@ -512,6 +513,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
         "preferred affinity of Pod default/web-0 and 2 others decides nothing",
         "Nothing, if the preference may be missed; else make it a requirement.",
+    ),
+    "ProtectionCosts": Code(
+        "More goes, or less has room, than without the marks and queues that protect what runs.",
+        'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
+        "Nothing, or take the mark away (of a Queue: `reclaimable: false`) where the work may be disturbed after all.",
     ),
     "QueueCycle": Code(
         "Queues are each other's parents; the capability of each counts once.",

@@ -41,7 +41,7 @@ from placer.instance.app_groups import (
 )
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
-from placer.instance.disruptions import Protection, policy_budgets, read_budgets
+from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
 from placer.instance.domain_units import pod_set_label, pod_set_units, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
@@ -252,7 +252,7 @@ class PodReader:
             labels=pod.metadata.labels or {},
             neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
-            protected=self.protection.reason(pod, state, entry.priority),
+            protected=self.protection.reason(pod, state, entry.priority, group),
             never_preempts=self._never_preempts(entry, group),
         )
 
@@ -370,7 +370,7 @@ def make_instance(
             findings.add("UnsupportedKind", str(key), f"{key} waits as Unsupported: {why}")
     refusals = _refusals(objects, nodes, present, unsupported, findings)
     namespaces = read_namespaces(objects.namespaces)
-    protection = Protection(objects.policies, namespaces)
+    protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
     reads = PodReader(
         nodes,

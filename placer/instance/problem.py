@@ -463,6 +463,10 @@ class Neighbours:
 NO_NEIGHBOURS = Neighbours()
 
 
+#: Ends why a pod is protected where a mark of another system does it.
+BY_MARK = " protects it"
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod that is pending for us, or that holds room.
@@ -542,6 +546,11 @@ class Pod:
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def protecting_mark(self) -> str:
+        """The mark of another system that protects it (D2); empty: none does."""
+        return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
 #: A limit below every tier: what an unknown tierName admits (nothing).
@@ -745,6 +754,8 @@ class Queue:
         False: takes no new pods.
     weight
         What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    reclaimable
+        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     marks
         What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
     """
@@ -754,6 +765,7 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+    reclaimable: bool = True
     marks: tuple[NodeMark, ...] = ()
 
 
@@ -1135,6 +1147,16 @@ class Instance:
             path.append(queue)
             queue = self.queues[queue].parent
         return tuple(path)
+
+    def keeping_queue(self, pod: Pod) -> str | None:
+        """The queue of a pod where it is not reclaimable (D2); None: there is none, or it is."""
+        queue = self.queues.get(pod.queue or "")
+        return None if queue is None or queue.reclaimable else queue.name
+
+    def waiting_queue(self, group: Group) -> str | None:
+        """The queue that all pods of a group wait in; None: they wait in none, or in several."""
+        names = {self.pods[key].queue for key in group.pending}
+        return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None) -> str | None:
         """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""

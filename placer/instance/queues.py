@@ -90,6 +90,7 @@ def _queue(written: volcano.QueueManifest, known: Container[str], marks: tuple[N
         parent=parent if parent in known else None,
         open=state != _CLOSED,
         weight=(spec.weight or 1) if spec is not None else 1,
+        reclaimable=spec is None or spec.reclaimable is not False,
         marks=marks,
     )
 

@@ -7,10 +7,21 @@ follow from this table. A new mark costs one row here, and a reader where it say
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MARKS", "Mark", "Meaning", "Place", "Value", "kept_annotations", "kept_labels"]
+__all__ = [
+    "MARKS",
+    "Mark",
+    "Meaning",
+    "Place",
+    "Value",
+    "is_protection",
+    "kept_annotations",
+    "kept_labels",
+    "protections",
+]
 
 
 class Place(Enum):
@@ -132,6 +143,7 @@ SLICES = (KUEUE_SLICE, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS)
 VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
@@ -139,6 +151,7 @@ KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
 _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
+_RUNNING = ("Pod", "PodGroup", "Job")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
@@ -240,21 +253,69 @@ MARKS: tuple[Mark, ...] = (
     Mark(FUSION_COMPUTE, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(
-        VOLCANO_PREEMPTABLE,
-        _NOTE,
-        ("Pod", "PodGroup", "Job"),
-        "Volcano",
-        Meaning.PROTECTED,
-        "false: D2, never disturbed",
-    ),
+    Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
+    Mark(VOLCANO_PREEMPTABLE, _LABEL, _RUNNING, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _BOTH, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
+    Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
 )
+
+
+#: Values, in lower case, that protect pods, mark by mark; of Volcano's every one does but those that mean yes.
+_YES = frozenset(("true", "t", "1"))
+_PROTECTS = {
+    SAFE_TO_EVICT: frozenset(("false",)),
+    DO_NOT_DISRUPT: frozenset(("true",)),
+    DO_NOT_EVICT: frozenset(("true",)),
+    KAI_PREEMPTIBILITY: frozenset(("non-preemptible", "semi-preemptible")),
+    YUNIKORN_PREEMPTION: frozenset(("false",)),
+    KOORDINATOR_PREEMPTIBLE: frozenset(("false",)),
+}
+
+
+def protections(
+    kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+) -> Iterator[tuple[str, str, bool]]:
+    """Find the marks of an object that say whether its pods may be disturbed (D2).
+
+    Parameters
+    ----------
+    kind
+        As ``Mark.on`` has it.
+    labels, annotations
+        Of the object. A mark that is both counts as annotation first.
+
+    Yields
+    ------
+    tuple
+        Name, value, and whether it protects.
+    """
+    said = set[str]()
+    found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
+    for mark in _PROTECTING if labels or annotations else ():
+        value = found[mark.place].get(mark.name)
+        if value is not None and kind in mark.on and mark.name not in said:
+            said.add(mark.name)
+            yield mark.name, value, _protects(mark.name, value.lower())
+
+
+#: The marks that protect.
+_PROTECTING = tuple(mark for mark in MARKS if mark.meaning is Meaning.PROTECTED)
+
+
+def _protects(name: str, value: str) -> bool:
+    return value not in _YES if name == VOLCANO_PREEMPTABLE else value in _PROTECTS[name]
+
+
+def is_protection(key: str, value: str) -> bool:
+    """Whether a label or an annotation is a mark that protects or may, with a value that such a mark can have."""
+    known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
+    return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 
 
 def kept_annotations() -> frozenset[str]:

@@ -35,7 +35,7 @@ def test_every_mark_of_a_gang_has_a_reader_or_a_test(mark: Mark) -> None:
 
 
 def test_every_mark_stands_once_in_the_table() -> None:
-    counted = Counter((mark.name, mark.place) for mark in MARKS)
+    counted = Counter((mark.name, mark.place, kind) for mark in MARKS for kind in mark.on)
     assert [each for each, count in counted.items() if count > 1] == []
 
 

@@ -35,7 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
-from placer.kube.marks import MARKS, SHARES, Place, Value, kept_labels
+from placer.kube.marks import MARKS, SHARES, Place, Value, is_protection, kept_labels
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -273,10 +273,7 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 def _object(key: str, value: Document, name: Rename) -> Document:
     """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
     if key in _LABELS:
-        return {
-            _key(label, name): _word(text, name) if label in _FIXED_LABELS else _names(text, name)
-            for label, text in value.items()
-        }
+        return {_key(label, name): _label(label, text, name) for label, text in value.items()}
     if key in _AMOUNTS:
         return {_resource(resource, name): amount for resource, amount in value.items()}
     if key == "minTaskMember":
@@ -364,13 +361,20 @@ def _names(value: Any, name: Rename) -> Any:
     return name(value) if isinstance(value, str) else value
 
 
+def _label(label: str, text: Any, name: Rename) -> Any:
+    """The value of a label: that of a mark as far as it is a word, any other is a name."""
+    if isinstance(text, str) and is_protection(label, text):
+        return text
+    return _word(text, name) if label in _FIXED_LABELS else _names(text, name)
+
+
 def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, str]]:
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
         elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
-        elif key in _STAYING:
+        elif key in _STAYING or is_protection(key, text):
             yield key, text
         elif key in _NOTES:
             yield key, _mark(_NOTES[key], text, name)
