@@ -15,7 +15,7 @@ module              what it does
 ``changes``         changes that may help: of the group (``group_changes``), of the cluster's other objects
                     (``cluster_changes``), of nodes (``node_changes``), for neighbours (``neighbour_changes``), of
                     what runs (``disruption_changes``)
-``shortage_words``  what there is too little of, by node and amount; ``neighbour_words`` who keeps whom away
+``shortage_words``  what there is too little of, by node and amount
 ``question``        what is asked, from the command's arguments
 ``explanation``     all of it for each group asked about
 ``jobs``            a job that is not submitted yet

@@ -69,14 +69,15 @@ class Cause:
     held
         Beginning of the sentence about pods for which ``holds`` is true; empty: there is none.
     holds
-        Tells pods that are in its way wherever they are (in a queue, on a link, at the other end of a call).
+        Tells pods that are in its way wherever they are (in a queue, on a link, at the other end of a call). None: the
+        message names them, but for those that took room on ``nodes``.
     """
 
     code: ReasonCode
     message: str
     nodes: frozenset[str] | None = None
     held: str = ""
-    holds: Callable[[Pod], bool] = _no_pod
+    holds: Callable[[Pod], bool] | None = _no_pod
 
     @classmethod
     def of(cls, reason: Reason) -> Cause:

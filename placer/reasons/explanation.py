@@ -22,6 +22,7 @@ from placer.placement import MAXIMISED
 from placer.reasons.cause import Cause, plural
 from placer.reasons.near_misses import calls_cause, zones_cause
 from placer.reasons.necessary_conditions import NecessaryConditions, countable
+from placer.reasons.neighbour_words import NeighbourWords
 from placer.reasons.next_steps import Steps, next_steps
 from placer.reasons.prerequisites import never_placeable, never_ready
 from placer.reasons.relaxations import LoneTrial, undecided
@@ -123,11 +124,14 @@ class _GroupsAlone:
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.cause(number))
         if counted is not None:
-            first = counted  # bound here for the closure
-            return self._once(("first", kind), lambda: self.alone.first(number, first)) if decided else counted
+            return self._once(("first", kind), lambda: self._first(number, counted)) if decided else counted
         if not decided:
             return Cause("NotDecided", "counting does not exclude it: no time to tell")
         return self._once(("alone", kind), lambda: self._tried(number))
+
+    def _first(self, number: int, counted: Cause) -> Cause:
+        found = self.alone.first(number, counted)
+        return counted if found is counted else self._named(number, found)
 
     def _tried(self, number: int) -> Cause | None:
         alone = self.layout.lone_kind(number) is not None and self.dense.numa is None
@@ -138,10 +142,17 @@ class _GroupsAlone:
             return None
         if fits is None:
             return undecided()
-        found = self.alone.blame(number)
+        return self._named(number, self.alone.blame(number))
+
+    def _named(self, number: int, found: Cause) -> Cause:
+        """The rule that was found by trying, with who is in the way of whom and where."""
         if found.code == "NumaAlignment":
             return zones_cause(self.instance, self.dense, number, found)
-        return calls_cause(self.instance, self.dense, number, found)
+        return self._neighbours.cause(self.dense, number, calls_cause(self.instance, self.dense, number, found))
+
+    @cached_property
+    def _neighbours(self) -> NeighbourWords:
+        return NeighbourWords(self.instance)
 
     def _once(self, key: object, ask: Callable[[], Cause | None]) -> Cause | None:
         if key not in self._cache:
@@ -242,13 +253,13 @@ class Beside:
         """New pods that are in the way, group by group."""
         number, texts = self.causes.index[key], []
         at = self._at(cause.nodes)
-        if cause.held:
+        if cause.held and cause.holds is not None:
             holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
             names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
             texts += [f"{cause.held} {names}"] if names else []
         if cause.nodes is not None or not texts:
             names = self._listed(at[self.nodes], number, self.prices)
-            if not names and not texts:
+            if not names and not texts and cause.holds is not None:
                 names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
             texts += [f"the room went to {names}"] if names else []
         return "".join(f"; {text}" for text in texts)
