@@ -191,7 +191,11 @@ def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
 
 
 def _left_out(question: Question, placed: Placed | None) -> tuple[GroupKey, ...] | None:
-    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group."""
-    if placed is None or question.key not in placed.admitted:
+    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group.
+
+    Of equal groups it is all one which of them are admitted.
+    """
+    equal, before = question.equal or frozenset({question.key}), question.placed.admitted
+    if placed is None or len(equal & placed.admitted) <= len(equal & before):
         return None
-    return tuple(sorted(question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted))
+    return tuple(sorted((before & frozenset(placed.instance.groups)) - placed.admitted - equal))

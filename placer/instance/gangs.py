@@ -345,7 +345,7 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod with what its group has to know of it; ``state`` None: it has succeeded."""
+    """A pod with what its group has to know of it; ``state`` None: it has succeeded, and maybe counts no more."""
 
     pod: PodManifest
     key: Key
@@ -354,6 +354,7 @@ class PodEntry:
     group: GroupKey | None = None
     role: str = ""
     slot: Slot | None = None
+    counts: bool = True
 
 
 #: Scheduler to the API group of the PodGroups that it reads.
@@ -463,19 +464,20 @@ def call_roster(
     Returns
     -------
     list of PodEntry
-        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a PodGroup of
-        Volcano, which counts them on.
+        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang; only
+        Volcano counts these on.
     """
     entries = []
     owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        if state is None and gang.group.key.api_group != VOLCANO:
+        counts = state is not None or gang.group.key.api_group == VOLCANO
+        if not counts and gang is _NO_GANG:
             continue
         priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
-        slot = find_slot(gang.splitters, pod.metadata.labels or {})
-        entries.append(PodEntry(pod, key, state, priority, group, role(pod.metadata), slot))
+        slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+        entries.append(PodEntry(pod, key, state, priority, group, role(pod.metadata), slot, counts))
     return entries
 
 
@@ -545,7 +547,8 @@ def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Sl
         priority=gang.priority if gang.priority is not None else max(alive, default=0),
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
-        succeeded=_by_role(entry for entry in members if entry.state is None),
+        succeeded=_by_role(entry for entry in members if entry.state is None and entry.counts),
+        finished=_keys(members, None),
     )
     return group, {slot: index for index, slot in enumerate(ordered)}
 
@@ -566,7 +569,7 @@ def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
     return slot[0], [(len(value) if value.isdecimal() else 0, value) for value in slot[1]]
 
 
-def _keys(entries: Iterable[PodEntry], state: PodState) -> tuple[Key, ...]:
+def _keys(entries: Iterable[PodEntry], state: PodState | None) -> tuple[Key, ...]:
     return tuple(entry.key for entry in entries if entry.state is state)
 
 

@@ -10,9 +10,9 @@ from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
 
-__all__ = ["Cause", "EligibleNodes", "counted", "plural", "shape_text"]
+__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "shape_text"]
 
-#: So many nodes of one kind are named.
+#: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
 
 

@@ -13,13 +13,10 @@ from placer.dense import Dense
 from placer.instance import Instance, Pod, PodState
 from placer.instance.pod_index import PodIndex, domain_of
 from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
-from placer.reasons.cause import Cause, plural
+from placer.reasons.cause import NAMED, Cause, plural
 from placer.words import and_list, some
 
 __all__ = ["NeighbourWords"]
-
-#: Pods, and values of a label, that are named.
-NAMED = 3
 
 
 class NeighbourWords:
@@ -108,6 +105,7 @@ class NeighbourWords:
     # Each of the following gives the sentences about one pod.
 
     def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """What it must be near (C12)."""
         for term in pod.neighbours.affinity:
             those, key = self._running(term.pods), term.topology_key
             there = _pods(self.instance, those, key) if those else "none runs"
@@ -116,6 +114,7 @@ class NeighbourWords:
             yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: {there}{room}{values}"
 
     def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """What it must be apart from, and what must be apart from it (C13)."""
         for term in pod.neighbours.anti_affinity:
             key = term.topology_key
             held = self._holders(self._standing.matching(term.pods), key, roomy)
@@ -130,6 +129,7 @@ class NeighbourWords:
                     yield f"others must be in no {term.topology_key} with {_meant(term.pods)}, as its pods are: {held}"
 
     def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """Over what it must be spread (C14)."""
         for limit in pod.neighbours.spread:
             least = f", at least {plural(limit.min_domains, 'domain')}" if limit.min_domains > 1 else ""
             asked = f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}"
@@ -137,6 +137,7 @@ class NeighbourWords:
             yield f"{asked}: {held}{_values(self.instance, limit.topology_key)}"
 
     def alone(self, pod: Pod, _: Collection[str]) -> Iterator[str]:
+        """Who else would be in its domain (C15)."""
         for unit in pod.neighbours.units:
             if unit.exclusive:
                 held = self._units(unit)
@@ -164,7 +165,8 @@ class NeighbourWords:
             if pod.node in counting:
                 there[counting[pod.node]].append(pod)
         fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
-        with_room = sorted({nodes[name].labels.get(key) for name in roomy} & there.keys() - set(fewest))
+        inside = {nodes[name].labels[key] for name in roomy if key in nodes[name].labels}
+        with_room = sorted((inside & there.keys()) - {*fewest})
         texts = [
             f"{value} has {len(there[value])} of {_meant(limit.pods)}"
             + (f" ({and_list(some([*map(_name, there[value])], NAMED))})" if there[value] else "")
@@ -209,7 +211,11 @@ def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
 def _room(instance: Instance, names: Collection[str], key: str) -> str:
     """Which domains nodes with room are in, to be appended; empty where there is no such node."""
     values = {instance.nodes[name].labels.get(key) for name in names}
-    named = [f"in {and_list(some(sorted(inside), NAMED))}"] if (inside := {each for each in values if each is not None}) else []
+    named = (
+        [f"in {and_list(some(sorted(inside), NAMED))}"]
+        if (inside := {each for each in values if each is not None})
+        else []
+    )
     named += ["on nodes without this label"] if None in values else []
     return f"; there is room for one of them {and_list(named)}" if named else ""
 
