@@ -288,7 +288,8 @@ def _changes(explained: Explanation) -> Iterator[str]:
         yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
         return
     tried = "tried by placing all that waits anew; nothing in the cluster is changed"
-    yield f"  Each of these alone admits {'one of them' if explained.equal else 'it'} ({tried}), what disturbs least first:"
+    it = "one of them" if explained.equal else "it"
+    yield f"  Each of these alone admits {it} ({tried}), what disturbs least first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from placer.deadline import Deadline
 from placer.errors import PlacerError
 from placer.explain.cases import Case, Change, Placed, place
-from placer.explain.cluster_changes import ended_gangs, larger_queues
+from placer.explain.cluster_changes import deleted_pods, ended_gangs, larger_queues
 from placer.explain.disruption_changes import least_disturbed
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
@@ -33,6 +33,7 @@ FIRSTS, PAIRS = 24, 3
 
 #: What proposes changes, in the order in which they are tried while there is time.
 PROPOSALS: tuple[Proposal, ...] = (
+    deleted_pods,
     freed_nodes,
     labelled_domains,
     corrected,

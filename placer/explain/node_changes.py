@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change, with_free_zones
+from placer.explain.question import needed
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.quantity import Resources
@@ -30,9 +31,6 @@ LAST = 9
 
 #: Labels that say where a node is, and taints that say how it is: no wish can change these.
 _PLACES, _STATES = "topology.kubernetes.io/", "node.kubernetes.io/"
-
-#: Nodes that are left out one by one, to see whether the group fits without them.
-DROPPED = 12
 
 #: Nodes of which copies are tried, each of another domain.
 TEMPLATES = 8
@@ -121,11 +119,11 @@ def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]
         return ()
     there = set(decision.placement.node_of.values())
     used = [name for name in opened if name in there]
-    for name in used[:DROPPED]:
-        less = {each: opened[each] for each in used if each != name}
-        if question.fits(_with_nodes(question.instance, less)):
-            used.remove(name)
-    return tuple(used)
+    return tuple(
+        needed(
+            used, lambda names: question.fits(_with_nodes(question.instance, {each: opened[each] for each in names}))
+        )
+    )
 
 
 def _with_nodes(instance: Instance, nodes: Mapping[str, Node]) -> Instance:

@@ -14,12 +14,12 @@ from placer.codes import REASONS
 from placer.deadline import NEVER, Deadline
 from placer.dense import Dense, DenseGroup, Solution
 from placer.dense.dense_builder import make_dense
-from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
 from placer.methods.greedy.best_fit import tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED
-from placer.reasons.cause import Cause, plural
+from placer.reasons.cause import NAMED, Cause, plural
 from placer.reasons.near_misses import calls_cause, zones_cause
 from placer.reasons.necessary_conditions import NecessaryConditions, countable
 from placer.reasons.neighbour_words import NeighbourWords
@@ -27,6 +27,7 @@ from placer.reasons.next_steps import Steps, next_steps
 from placer.reasons.prerequisites import never_placeable, never_ready
 from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
+from placer.words import and_list, some
 
 __all__ = ["Beside", "Causes", "reasons"]
 
@@ -34,6 +35,9 @@ __all__ = ["Beside", "Causes", "reasons"]
 #: Which is said where several hold: the first.
 ORDER = tuple(REASONS)
 
+
+#: Causes that what runs has no part in.
+_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode", "NotDecided")
 
 #: What is said of groups that the time did not suffice for.
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")
@@ -96,6 +100,44 @@ class Causes:
             reason = reason or never_placeable(self.instance, group, left, self.eligible)
             return undecided() if reason is None else Cause.of(reason)
         return self._of_pods_left(number, group, left) if self.ready(key) else self.groups.cause(number, self.decided)
+
+    @cached_property
+    def _ending(self) -> list[Pod]:
+        """Pods that are being deleted and hold room on a node still."""
+        ending = (pod for pod in self.instance.pods.values() if pod.state is PodState.TERMINATING)
+        return [pod for pod in ending if pod.node in self.instance.nodes]
+
+    @cached_property
+    def _ended(self) -> Causes:
+        """The same question once all of them have ended."""
+        pods = {key: pod for key, pod in self.instance.pods.items() if pod.state is not PodState.TERMINATING}
+        left = replace(self.instance, pods=pods)
+        dense = make_dense(left)
+        return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
+
+    def until_ended(self, key: GroupKey, cause: Cause) -> str:
+        """That a group fits once pods that are being deleted have ended, to be appended; empty where that is not so.
+
+        Parameters
+        ----------
+        key
+            The group.
+        cause
+            What keeps it out beside them; those on its nodes are named first, then others on nodes for its pods.
+        """
+        if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
+            return ""
+        asked = {self.instance.pods[pod].constraints for pod in self.left[key]}
+        nodes = self.instance.nodes
+
+        def far(pod: Pod) -> tuple[bool, bool, Key]:
+            usable = any(each.admits(nodes[pod.node or ""]) for each in asked)
+            return pod.node not in (cause.nodes or ()), not usable, pod.key
+
+        named = [f"Pod {pod.key} on Node {pod.node}" for pod in sorted(self._ending, key=far)]
+        verbs = ("is", "has") if len(named) == 1 else ("are", "have")
+        ending = f"{plural(len(named), 'pod')} that {verbs[0]} being deleted {verbs[1]} ended"
+        return f"; it fits once {ending}: {and_list(some(named, NAMED))}"
 
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
         """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
@@ -193,9 +235,6 @@ class _GroupsAlone:
 
 BoolArray = npt.NDArray[np.bool_]
 
-#: How many groups a message names.
-NAMED = 3
-
 
 class Beside:
     """The cluster once a placement is carried out; groups that wait are asked there what keeps each of them out.
@@ -206,10 +245,12 @@ class Beside:
         Of groups alone, in the cluster as it is.
     solution
         The placement; keeps all rules.
+    ending
+        Whether there is time to say for which pods that are being deleted a group waits.
     """
 
-    def __init__(self, causes: Causes, solution: Solution) -> None:
-        self.causes, self.solution = causes, solution
+    def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
+        self.causes, self.solution, self.ending = causes, solution, ending
         self.instance, self.dense, self.layout = causes.instance, causes.dense, causes.groups.layout
         prices = self.layout.class_prices
         entries = [(index, node, count, prices[index] * count) for (index, node), count in sorted(solution.items())]
@@ -239,7 +280,8 @@ class Beside:
         if cause.code == "NotDecided":
             message = f"fits alone; beside this placement counting does not exclude it, and no place was found{held}"
             return Reason("NotDecided", f"{message}: no time to tell")
-        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}")
+        until = self._after.until_ended(key, cause) if self.ending else ""
+        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}{until}")
 
     def _held_once(self, cause: Cause, key: GroupKey) -> str:
         """Groups of which nothing is placed share a cause, and who is in their way."""
@@ -336,8 +378,13 @@ def reasons(
         more at a time. What fits so is kept out beside what ``solution`` binds: asked there once more.
     """
     causes = Causes(instance, dense, solution, decided)
-    beside = Beside(causes, solution)
     found = {key: causes.of(key) for key in deadline.each(causes.left)}
+    if deadline.left > REBUILT * build:
+        found = {
+            key: cause and replace(cause, message=cause.message + causes.until_ended(key, cause))
+            for key, cause in found.items()
+        }
+    beside = Beside(causes, solution, ending=deadline.left > 2 * REBUILT * build)
     fits = [key for key, cause in found.items() if cause is None] if deadline.left > REBUILT * build else []
     asked = {key: beside.reason(key) for key in deadline.each(fits)}
     alone = {key: FITS_ALONE if cause is None else cause.reason for key, cause in found.items()}
