@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.dense import DenseGroup
 from placer.instance import Instance, PodState
@@ -16,6 +18,8 @@ from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import Cause, plural
 
 __all__ = ["LabelDomains"]
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 class LabelDomains:
@@ -27,10 +31,14 @@ class LabelDomains:
         By name.
     state
         Its arrays without any new pod, and without neighbours.
+    slots
+        Says of some classes on which of some nodes places for pods are short.
     """
 
-    def __init__(self, instance: Instance, state: GreedyState) -> None:
-        self.instance, self.state, self.dense = instance, state, state.dense
+    def __init__(
+        self, instance: Instance, state: GreedyState, slots: Callable[[Iterable[int], BoolArray], str]
+    ) -> None:
+        self.instance, self.state, self.dense, self.slots = instance, state, state.dense, slots
 
     def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
         """Return why a group finds no domain for one of its units; None where counting does not tell, or C7 is off.
@@ -52,9 +60,15 @@ class LabelDomains:
             least = sum(pods.values()) if whole else elastic
             rooms = self._rooms(unit, pods)
             held = self._held(unit, least, rooms) if "C15" not in off else None
-            found.append(self._narrow(unit, least, rooms) or held)
+            cause = self._narrow(unit, least, rooms) or held
+            found.append(cause and replace(cause, message=cause.message + self._slots(pods, cause)))
         causes = [cause for cause in found if cause is not None]
         return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
+
+    def _slots(self, classes: Iterable[int], cause: Cause) -> str:
+        if cause.nodes is None:
+            return ""
+        return self.slots(classes, np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool))
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""
