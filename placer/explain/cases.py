@@ -13,12 +13,15 @@ from typing import Any
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
+from placer.instance.blueprints import Blueprint
+from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import named_group
 from placer.instance.instance_builder import make_instance
 from placer.instance.numa import NumaZone
 from placer.instance.pod_states import Ownership, gated_pods
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
+from placer.manifests.faults import path_text
 from placer.manifests.validation import no_collection
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
@@ -261,6 +264,31 @@ class Case:
                 found: dict[str, Any] = json.loads(bytes(raw.text))
                 return found
         return None
+
+    def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
+        """Where the spec of a pod is written, as words of ``--set``, and what stands there; None where nowhere.
+
+        That of a pod which a workload would make is written there.
+        """
+        document = self.document("Pod", key.namespace, key.name)
+        if document is not None:
+            return f"{self.words('Pod', *key)}:spec", document.get("spec") or {}
+        made = self._blueprints.get(key)
+        if made is None:
+            return None
+        kind, group = made.owner.kind, made.owner.api_version.rpartition("/")[0]
+        found: Any = self.document(kind, made.owner.namespace, made.owner.metadata.name, group)
+        for step in (*made.path, "spec") if found is not None else ():
+            found = found[step]
+        words = self.words(kind, made.owner.namespace, made.owner.metadata.name, group)
+        return None if found is None else (f"{words}:{path_text((*made.path, 'spec'))}", found)
+
+    @cached_property
+    def _blueprints(self) -> Mapping[Key, Blueprint]:
+        """Pod that a workload would make to how it comes about."""
+        objects = self._objects
+        made = expand(objects, only_added=objects.snapshot is not None).blueprints
+        return {Key(each.owner.namespace, name): each for each in made for _, name in each.names()}
 
     @cached_property
     def _named(self) -> Mapping[tuple[str, str], list[RawObject]]:

@@ -15,6 +15,7 @@ from placer.explain.disruption_changes import least_disturbed
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
 from placer.explain.node_changes import ADD, added_nodes, freed_nodes
+from placer.explain.pod_changes import other_labels, smaller_pods
 
 if TYPE_CHECKING:
     from placer.explain.question import Disturb, Question, Search
@@ -40,6 +41,8 @@ PROPOSALS: tuple[Proposal, ...] = (
     larger_queues,
     wider_tier,
     fewer_members,
+    other_labels,
+    smaller_pods,
     calls,
     looser_neighbours,
     ended_gangs,
