@@ -110,8 +110,9 @@ class NeighbourWords:
             those, key = self._running(term.pods), term.topology_key
             there = _pods(self.instance, those, key) if those else "none runs"
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
-            values = f"; {_values(self.instance, key)}" if own or not room else ""
-            yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: {there}{room}{values}"
+            values = _values(self.instance, key) if own or not room else ""
+            said = "; ".join(filter(None, (there, room, values)))
+            yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: {said}"
 
     def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
         """What it must be apart from, and what must be apart from it (C13)."""
@@ -172,7 +173,8 @@ class NeighbourWords:
             + (f" ({and_list(some([*map(_name, there[value])], NAMED))})" if there[value] else "")
             for value in [*fewest, *with_room]
         ]
-        return f"{and_list(some(texts, NAMED))}{_room(self.instance, roomy, key)}; " if any(there.values()) else ""
+        said = [and_list(some(texts, NAMED))] if any(there.values()) else []
+        return "".join(f"{text}; " for text in (*said, _room(self.instance, roomy, key)) if text)
 
     def _units(self, unit: DomainUnit) -> list[str]:
         """Running units that keep a unit off their domains, each with its domain; some of them."""
@@ -209,7 +211,7 @@ def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
 
 
 def _room(instance: Instance, names: Collection[str], key: str) -> str:
-    """Which domains nodes with room are in, to be appended; empty where there is no such node."""
+    """Which domains nodes with room are in; empty where there is no such node."""
     values = {instance.nodes[name].labels.get(key) for name in names}
     named = (
         [f"in {and_list(some(sorted(inside), NAMED))}"]
@@ -217,7 +219,7 @@ def _room(instance: Instance, names: Collection[str], key: str) -> str:
         else []
     )
     named += ["on nodes without this label"] if None in values else []
-    return f"; there is room for one of them {and_list(named)}" if named else ""
+    return f"there is room for one of them {and_list(named)}" if named else ""
 
 
 def _values(instance: Instance, key: str) -> str:
