@@ -190,13 +190,16 @@ def _told(found: Explanation) -> Iterator[str]:
         if not found.pods:
             yield f"{found.group} does not wait: it is admitted, or runs."
             return
-        verb = "waits" if found.pods == 1 else "wait"
-        yield f"{found.group} is admitted; {counted(found.pods, 'optional pod')} of it {verb}."
+        yield f"{found.group} is admitted; {_optional(found)}."
         yield from _causes(found)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
     yield from _why(found)
+
+
+def _optional(found: Explanation) -> str:
+    return f"{counted(found.pods, 'optional pod')} of it {'waits' if found.pods == 1 else 'wait'}"
 
 
 def _equal(found: Explanation) -> str:
@@ -221,7 +224,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
-        yield f"  placer would admit it: {_where(elsewhere.placer)}."
+        yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
+        yield from _causes(found) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
         yield from _why(found)
