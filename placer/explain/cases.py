@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
@@ -35,6 +35,7 @@ __all__ = [
     "Change",
     "Gated",
     "Placed",
+    "needed",
     "place",
     "pod_words",
     "with_free_zones",
@@ -44,6 +45,21 @@ __all__ = [
 
 #: Seconds for the orders of the greedy after its first, in each try.
 MORE_ORDERS = 0.5
+
+
+#: Things that are left out one by one, to see whether the group fits without them.
+DROPPED = 12
+
+Thing = TypeVar("Thing")
+
+
+def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
+    """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
+    left = list(things)
+    for each in things[:DROPPED]:
+        less = [other for other in left if other != each]
+        left = less if fits(less) else left
+    return left
 
 
 @dataclass(frozen=True)

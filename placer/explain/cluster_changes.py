@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from placer.explain.cases import Change, pod_words, without_pods
+from placer.explain.cases import Change, needed, pod_words, without_pods
 from placer.explain.node_changes import LAST
-from placer.explain.question import needed
 from placer.instance import Key, Pod, PodState
 from placer.instance.gangs import VOLCANO
 from placer.quantity import format_amount

@@ -192,21 +192,33 @@ def _easier(
     question: Question, app: Key, path: str, entry: Mapping[str, Any], ends: tuple[str, str]
 ) -> Iterator[Change]:
     """What a dependency asks for made easier, as little as lets the group in."""
-    calls, network = " -> ".join(ends), question.instance.network
     found: list[tuple[str, int]] = []
-    if "NetworkCost" in question.codes and network is not None:
-        known = {SAME_ZONE_COST, UNKNOWN_COST, *network.costs.values()}
-        costs = sorted(cost for cost in known if cost > int(entry.get("maxNetworkCost") or 0))
-        cost = bisect_left(costs, True, key=lambda cost: question.fits(_with_call(question, app, ends, cost=cost)))
-        found += [("maxNetworkCost", each) for each in costs[cost : cost + MORE_COSTS]]
+    if "NetworkCost" in question.codes:
+        asked = int(entry.get("maxNetworkCost") or 0)
+        found += [("maxNetworkCost", cost) for cost in _costs(question, app, ends, asked)]
     if "Bandwidth" in question.codes:
-        every = question.instance.app_groups[app].dependencies
-        asked = next((each.min_bandwidth for each in every if (each.origin, each.destination) == ends), 0) or 0
-        less = range(asked - 1, -1, -1)
-        at = bisect_left(less, True, key=lambda most: question.fits(_with_call(question, app, ends, bandwidth=most)))
-        found += [("minBandwidth", less[at])] if at < asked else []
+        found += [("minBandwidth", most) for most in _bandwidth(question, app, ends)]
     for field, value in found:
-        yield Change(f"let {field} of {calls} be {value}", (CALLS, value), set_=(f"{path}.{field}={value}",))
+        message = f"let {field} of {' -> '.join(ends)} be {value}"
+        yield Change(message, (CALLS, value), set_=(f"{path}.{field}={value}",))
+
+
+def _costs(question: Question, app: Key, ends: tuple[str, str], asked: int) -> list[int]:
+    """Costs above what is asked for that a call may have, from the first on that is found to let the group in."""
+    network = question.instance.network
+    known = {SAME_ZONE_COST, UNKNOWN_COST, *(network.costs.values() if network is not None else ())}
+    costs = sorted(cost for cost in known if cost > asked)
+    at = bisect_left(costs, True, key=lambda cost: question.fits(_with_call(question, app, ends, cost=cost)))
+    return costs[at : at + MORE_COSTS]
+
+
+def _bandwidth(question: Question, app: Key, ends: tuple[str, str]) -> list[int]:
+    """The highest bandwidth below what is asked for that lets the group in; none where that is not found."""
+    every = question.instance.app_groups[app].dependencies
+    asked = next((each.min_bandwidth for each in every if (each.origin, each.destination) == ends), None) or 0
+    less = range(asked - 1, -1, -1)
+    at = bisect_left(less, True, key=lambda most: question.fits(_with_call(question, app, ends, bandwidth=most)))
+    return list(less[at : at + 1])
 
 
 def _with_call(

@@ -10,8 +10,7 @@ from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from placer.explain.cases import Change, with_free_zones
-from placer.explain.question import needed
+from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.problem import Term

@@ -32,6 +32,12 @@ TRIED = 12
 #: What a pod could ask for of each resource.
 Amounts: TypeAlias = "tuple[tuple[str, int], ...]"
 
+#: A field that changes: in words, its path, and its new value; empty: it is left out.
+Field: TypeAlias = "tuple[str, str, str]"
+
+#: All of a node affinity has to go: a term that asks for nothing matches no node.
+_WHOLE: Field = ("not require a node affinity", "", "")
+
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -75,24 +81,33 @@ def _is_large_enough(node: Node, pod: Pod) -> bool:
 def _cuts(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Change]:
     """The requests of pods like one cut to what nodes and zones have free, the least cut first."""
     alike = [each for each in question.pods if each.requests == pod.requests]
-    left, found = NodeAmounts(question.instance).left, set[Amounts]()
+    shares = _shares(len(alike))
+    found = {_cut(pod, room, share) for room in _rooms(question, pod, nodes) for share in shares}
+    for cut in sorted(found, key=lambda cut: (_lack(pod, cut), len(cut), cut)):
+        edits = dict.fromkeys(edit for each in alike for edit in _requests(question, each, cut))
+        if edits:
+            message = f"let its pods request {_cut_words(pod, cut)}{MADE_AGAIN}"
+            yield Change(message, (CALLS, round(100 * _lack(pod, cut))), set_=tuple(edits))
+
+
+def _cut_words(pod: Pod, cut: Amounts) -> str:
+    less = and_list(f"{name} {format_amount(name, amount)}" for name, amount in cut)
+    return f"{less} in place of {and_list(format_amount(name, pod.requests[name]) for name, _ in cut)}"
+
+
+def _lack(pod: Pod, cut: Amounts) -> float:
+    """Which share of a request is cut off, of that of which it is most."""
+    return max((1 - amount / pod.requests[name] for name, amount in cut), default=0.0)
+
+
+def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapping[str, int]]:
+    """What nodes have free, and what each zone of them has of what it lists, where a pod is aligned."""
+    left = NodeAmounts(question.instance).left
     for node in nodes:
         free = dict(left(node.name))
-        zones = node.numa.zones if node.numa is not None and pod.numa is not None else ()
-        for room in (free, *(free | {name: zone.available[name] for name in zone.lists} for zone in zones)):
-            found |= {_cut(pod, room, share) for share in _shares(len(alike))}
-    asked = pod.requests
-
-    def lack(cut: Amounts) -> tuple[float, int, Amounts]:
-        return max((1 - amount / asked[name] for name, amount in cut), default=0.0), len(cut), cut
-
-    for cut in sorted(found, key=lack):
-        edits = dict.fromkeys(edit for each in alike for edit in _requests(question, each, dict(cut)))
-        if cut and edits and all(amount > 0 for _, amount in cut):
-            amounts = and_list(f"{name} {format_amount(name, amount)}" for name, amount in cut)
-            whole = and_list(format_amount(name, asked[name]) for name, _ in cut)
-            message = f"let its pods request {amounts} in place of {whole}{MADE_AGAIN}"
-            yield Change(message, (CALLS, round(100 * lack(cut)[0])), set_=tuple(edits))
+        yield free
+        for zone in node.numa.zones if node.numa is not None and pod.numa is not None else ():
+            yield free | {name: zone.available[name] for name in zone.lists}
 
 
 def _shares(count: int) -> list[int]:
@@ -112,20 +127,24 @@ def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
     return tuple(found)
 
 
-def _requests(question: Question, pod: Pod, cut: Mapping[str, int]) -> Iterator[str]:
-    """Words of ``--set`` by which a pod requests so much less; none where that is not one container's."""
-    written = question.case.pod_spec(pod.key)
-    if written is None:
-        return
-    words, spec = written
+def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
+    """Words of ``--set`` by which a pod requests so much less; none where one container of it cannot."""
+    words, spec = question.case.pod_spec(pod.key) or ("", {})
     stated = [each.get("resources") or {} for each in spec.get("containers") or ()]
-    for name, amount in cut.items():
-        own = [_amount(each, name) for each in stated]
-        at = own.index(max(own))  # of the container that requests most
-        left = own[at] - (pod.requests[name] - amount)
-        for field in ("requests", "limits") if left > 0 else ():
-            if name in (stated[at].get(field) or {}):
-                yield f"{words}.containers[{at}].resources.{field}[{name}]={format_amount(name, left)}"
+    edits: list[str] = []
+    for name, amount in cut:
+        most, at = max(((_amount(each, name), at) for at, each in enumerate(stated)), default=(0, 0))
+        left = most - (pod.requests[name] - amount)
+        if amount <= 0 or left <= 0:
+            return []
+        path = f"{words}.containers[{at}].resources"
+        edits += [f"{path}.{field}[{name}]={format_amount(name, left)}" for field in _stating(stated[at], name)]
+    return edits
+
+
+def _stating(resources: Mapping[str, Any], name: str) -> list[str]:
+    """Where a container states an amount of a resource."""
+    return [field for field in ("requests", "limits") if name in (resources.get(field) or {})]
 
 
 def _amount(resources: Mapping[str, Any], name: str) -> int:
@@ -147,55 +166,60 @@ def other_labels(question: Question) -> Iterator[Change]:
 
 def _wider(question: Question, pod: Pod) -> Iterator[Change]:
     """Fields of pods like one changed so that more nodes do, those first by which fewest fields change."""
-    found: Counter[tuple[tuple[str, str, str], ...]] = Counter()
     _, spec = question.case.pod_spec(pod.key) or ("", {})
     bare = replace(pod.constraints, selector=(), required=())
-    for node in question.instance.nodes.values():
-        fields = tuple(_mismatched(spec, node))
-        if fields and bare.admits(node):
-            found[fields] += 1
-    alike = [each for each in question.pods if each.constraints == pod.constraints]
+    nodes = [node for node in question.instance.nodes.values() if bare.admits(node)]
+    found = Counter((*_not_selected(spec, node), *_unmet(spec, node)) for node in nodes)
     for fields, _ in sorted(found.items(), key=lambda each: (len(each[0]), -each[1], each[0])):
-        specs = filter(None, (question.case.pod_spec(each.key) for each in alike))
-        edits = dict.fromkeys(f"{words}{path}={value}" for words, _ in specs for _, path, value in fields)
+        edits = dict.fromkeys(
+            f"{words}{path}={value}" for words in _written(question, pod) for _, path, value in fields
+        )
         said = and_list(dict.fromkeys(text for text, _, _ in fields))
         yield Change(f"let its pods {said}{MADE_AGAIN}", (CALLS, len(fields)), set_=tuple(edits))
 
 
-def _mismatched(spec: Mapping[str, Any], node: Node) -> Iterator[tuple[str, str, str]]:
-    """What a pod asks of labels that a node has not: in words, and the path and new value of the field."""
+def _written(question: Question, pod: Pod) -> list[str]:
+    """Where the specs of pods that ask the same of nodes as one are written."""
+    keys = (each.key for each in question.pods if each.constraints == pod.constraints)
+    return [written[0] for key in keys if (written := question.case.pod_spec(key)) is not None]
+
+
+def _not_selected(spec: Mapping[str, Any], node: Node) -> Iterator[Field]:
+    """Labels by which a pod selects nodes, and that a node has not."""
     for key, value in sorted((spec.get("nodeSelector") or {}).items()):
         if node.labels.get(key) != value:
             yield f"not select nodes by {key}={value}", f".nodeSelector[{key}]", ""
+
+
+def _unmet(spec: Mapping[str, Any], node: Node) -> list[Field]:
+    """What stands in the way of a node in the required node affinity of a pod; nothing where it is met."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
     path = f".affinity.nodeAffinity.{_REQUIRED}"
-    options = [
-        list(_wrong(term, node, f"{path}.nodeSelectorTerms[{at}]"))
-        for at, term in enumerate(affinity.get("nodeSelectorTerms") or ())
-    ]
-    if options and all(options):
-        least = min(options, key=len)
-        whole = [("not require a node affinity", path, "")]
-        yield from whole if any(not path for _, path, _ in least) else least
+    terms = list(enumerate(affinity.get("nodeSelectorTerms") or ()))
+    least = min((_wrong(term, node, f"{path}.nodeSelectorTerms[{at}]") for at, term in terms), key=len, default=[])
+    return [(_WHOLE[0], path, "")] if _WHOLE in least else least
 
 
-def _wrong(term: Mapping[str, Any], node: Node, path: str) -> Iterator[tuple[str, str, str]]:
-    """The same of one term of node affinity; without a path where the whole of it has to go."""
-    asked = term.get("matchExpressions") or ()
-    for at, each in reversed(list(enumerate(asked))):
-        values = tuple(each.get("values") or ())
-        there = node.labels.get(each["key"])
-        if Requirement(each["key"], each["operator"], values).holds(there):
-            continue
-        if each["operator"] == "In" and there is not None:
-            more = json.dumps([*values, there])
-            yield f"be on nodes with {each['key']}={there}, too", f"{path}.matchExpressions[{at}].values", more
-        else:
-            said = " ".join(filter(None, (each["key"], each["operator"], ",".join(values))))
-            gone = "" if len(asked) == 1 else f"{path}.matchExpressions[{at}]"
-            yield f"not require {said} of nodes", gone, ""
-    for each in term.get("matchFields") or ():
-        if not Requirement(each["key"], each["operator"], tuple(each.get("values") or ())).holds(node.name):
-            yield "not require a node by its name", "", ""
-    if not asked and not term.get("matchFields"):
-        yield "not require a node affinity", "", ""
+def _wrong(term: Mapping[str, Any], node: Node, path: str) -> list[Field]:
+    """The same of one term; with :data:`_WHOLE` where all of it has to go."""
+    asked, names = _requirements(term, "matchExpressions"), _requirements(term, "matchFields")
+    places = [at for at, each in enumerate(asked) if not each.holds(node.labels.get(each.key))]
+    found = [_met(asked[at], node, f"{path}.matchExpressions[{at}]") for at in reversed(places)]
+    kept = [field for field in found if field[2]]
+    if len(names) + len(asked) - len(found) + len(kept) == 0 or not all(each.holds(node.name) for each in names):
+        found.append(_WHOLE)
+    return found
+
+
+def _requirements(term: Mapping[str, Any], field: str) -> list[Requirement]:
+    written = term.get(field) or ()
+    return [Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in written]
+
+
+def _met(asked: Requirement, node: Node, path: str) -> Field:
+    """One expression widened by the value that a node has, or left out."""
+    there = node.labels.get(asked.key)
+    if asked.operator == "In" and there is not None:
+        return f"be on nodes with {asked.key}={there}, too", f"{path}.values", json.dumps([*asked.values, there])
+    said = " ".join(filter(None, (asked.key, asked.operator, ",".join(asked.values))))
+    return f"not require {said} of nodes", path, ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from placer.deadline import Deadline
 from placer.explain.cases import Case, Change, Placed
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placer.explain.causes import Correction
     from placer.result import Result
 
-__all__ = ["Disturb", "Question", "Search", "needed"]
+__all__ = ["Disturb", "Question", "Search"]
 
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
@@ -36,21 +36,6 @@ _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
     "TopologyTooNarrow": lambda asked: (unit.topology_key for unit in asked.units),
     "Exclusive": lambda asked: (unit.topology_key for unit in asked.units if unit.exclusive),
 }
-
-
-#: Things that are left out one by one, to see whether the group fits without them.
-DROPPED = 12
-
-Thing = TypeVar("Thing")
-
-
-def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
-    """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
-    left = list(things)
-    for each in things[:DROPPED]:
-        less = [other for other in left if other != each]
-        left = less if fits(less) else left
-    return left
 
 
 @dataclass(frozen=True)

@@ -472,13 +472,18 @@ def call_roster(
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = state is not None or gang.group.key.api_group == VOLCANO
+        counts = _counts(state, gang)
         if not counts and gang is _NO_GANG:
             continue
         priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
         slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
         entries.append(PodEntry(pod, key, state, priority, group, role(pod.metadata), slot, counts))
     return entries
+
+
+def _counts(state: PodState | None, gang: Gang) -> bool:
+    """Whether a pod is something to its gang still; ``state`` None: it has succeeded."""
+    return state is not None or gang.group.key.api_group == VOLCANO
 
 
 #: API groups of workloads that are gangs under Policy ``gangs: owners``.
@@ -547,7 +552,7 @@ def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Sl
         priority=gang.priority if gang.priority is not None else max(alive, default=0),
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
-        succeeded=_by_role(entry for entry in members if entry.state is None and entry.counts),
+        succeeded=_by_role(filter(_counts_on, members)),
         finished=_keys(members, None),
     )
     return group, {slot: index for index, slot in enumerate(ordered)}
@@ -571,6 +576,10 @@ def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
 
 def _keys(entries: Iterable[PodEntry], state: PodState | None) -> tuple[Key, ...]:
     return tuple(entry.key for entry in entries if entry.state is state)
+
+
+def _counts_on(entry: PodEntry) -> bool:
+    return entry.state is None and entry.counts
 
 
 def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:

@@ -293,18 +293,22 @@ class Beside:
 
     def _held(self, cause: Cause, key: GroupKey) -> str:
         """New pods that are in the way, group by group."""
-        number, texts = self.causes.index[key], []
-        at = self._at(cause.nodes)
-        if cause.held and cause.holds is not None:
-            holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
-            names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
-            texts += [f"{cause.held} {names}"] if names else []
-        if cause.nodes is not None or not texts:
-            names = self._listed(at[self.nodes], number, self.prices)
-            if not names and not texts and cause.holds is not None:
-                names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
-            texts += [f"the room went to {names}"] if names else []
-        return "".join(f"; {text}" for text in texts)
+        number = self.causes.index[key]
+        wherever = self._held_wherever(cause, number)
+        if wherever and cause.nodes is None:
+            return wherever
+        names = self._listed(self._at(cause.nodes)[self.nodes], number, self.prices)
+        if not names and not wherever and cause.holds is not None:
+            names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
+        return wherever + (f"; the room went to {names}" if names else "")
+
+    def _held_wherever(self, cause: Cause, number: int) -> str:
+        """The same of pods that are in the way wherever they are."""
+        if not cause.held or cause.holds is None:
+            return ""
+        holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
+        names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
+        return f"; {cause.held} {names}" if names else ""
 
     def _at(self, names: frozenset[str] | None) -> BoolArray:
         found = np.zeros(len(self.dense.nodes), dtype=bool)
@@ -378,14 +382,18 @@ def reasons(
         more at a time. What fits so is kept out beside what ``solution`` binds: asked there once more.
     """
     causes = Causes(instance, dense, solution, decided)
-    found = {key: causes.of(key) for key in deadline.each(causes.left)}
-    if deadline.left > REBUILT * build:
-        found = {
-            key: cause and replace(cause, message=cause.message + causes.until_ended(key, cause))
-            for key, cause in found.items()
-        }
+    alone = _alone(causes, deadline, build)
     beside = Beside(causes, solution, ending=deadline.left > 2 * REBUILT * build)
-    fits = [key for key, cause in found.items() if cause is None] if deadline.left > REBUILT * build else []
+    fits = [key for key, reason in alone.items() if reason is FITS_ALONE] if deadline.left > REBUILT * build else []
     asked = {key: beside.reason(key) for key in deadline.each(fits)}
-    alone = {key: FITS_ALONE if cause is None else cause.reason for key, cause in found.items()}
     return {key: asked.get(key) or alone.get(key, LATE) for key in causes.left}
+
+
+def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, Reason]:
+    """What keeps each group out alone, as far as there is time, and for which pods it waits that are being deleted."""
+    found = {key: causes.of(key) for key in deadline.each(causes.left)}
+    kept = {key: cause for key, cause in found.items() if cause is not None}
+    ending = kept if deadline.left > REBUILT * build else {}
+    until = {key: causes.until_ended(key, kept[key]) for key in deadline.each(ending)}
+    told = {key: Reason(cause.code, cause.message + until.get(key, "")) for key, cause in kept.items()}
+    return {key: told.get(key, FITS_ALONE) for key in found}

@@ -60,15 +60,16 @@ class LabelDomains:
             least = sum(pods.values()) if whole else elastic
             rooms = self._rooms(unit, pods)
             held = self._held(unit, least, rooms) if "C15" not in off else None
-            cause = self._narrow(unit, least, rooms) or held
-            found.append(cause and replace(cause, message=cause.message + self._slots(pods, cause)))
+            found.append(self._with_slots(pods, self._narrow(unit, least, rooms) or held))
         causes = [cause for cause in found if cause is not None]
         return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
 
-    def _slots(self, classes: Iterable[int], cause: Cause) -> str:
-        if cause.nodes is None:
-            return ""
-        return self.slots(classes, np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool))
+    def _with_slots(self, classes: Iterable[int], cause: Cause | None) -> Cause | None:
+        """Say in addition where places for pods are short."""
+        if cause is None or cause.nodes is None:
+            return cause
+        there = np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool)
+        return replace(cause, message=cause.message + self.slots(classes, there))
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

@@ -159,22 +159,23 @@ class NeighbourWords:
 
     def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> str:
         """How many pods that a limit counts there are in the domains with fewest, and in those with room."""
-        nodes, key = self.instance.nodes, limit.topology_key
-        counting = {name: node.labels[key] for name, node in nodes.items() if limit.counts(node)}
+        there, nodes, key = self._by_domain(limit), self.instance.nodes, limit.topology_key
+        fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
+        roomiest = {domain_of(nodes, name, key) for name in roomy} - {*fewest}
+        shown = [*fewest, *(value for value in there if value in roomiest)]
+        texts = [_of_domain(value, there[value], limit) for value in shown]
+        said = and_list(some(texts, NAMED)) if any(there.values()) else ""
+        return "".join(f"{text}; " for text in (said, _room(self.instance, roomy, key)) if text)
+
+    def _by_domain(self, limit: SpreadLimit) -> dict[str, list[Pod]]:
+        """Every domain that counts to the pods that are counted there."""
+        nodes = self.instance.nodes
+        counting = {name: node.labels[limit.topology_key] for name, node in nodes.items() if limit.counts(node)}
         there: dict[str, list[Pod]] = {value: [] for value in sorted(counting.values())}
         for pod in self._running(limit.pods):
             if pod.node in counting:
                 there[counting[pod.node]].append(pod)
-        fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
-        inside = {nodes[name].labels[key] for name in roomy if key in nodes[name].labels}
-        with_room = sorted((inside & there.keys()) - {*fewest})
-        texts = [
-            f"{value} has {len(there[value])} of {_meant(limit.pods)}"
-            + (f" ({and_list(some([*map(_name, there[value])], NAMED))})" if there[value] else "")
-            for value in [*fewest, *with_room]
-        ]
-        said = [and_list(some(texts, NAMED))] if any(there.values()) else []
-        return "".join(f"{text}; " for text in (*said, _room(self.instance, roomy, key)) if text)
+        return there
 
     def _units(self, unit: DomainUnit) -> list[str]:
         """Running units that keep a unit off their domains, each with its domain; some of them."""
@@ -198,6 +199,12 @@ _TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[st
 
 def _name(pod: Pod) -> str:
     return f"Pod {pod.key}" + (", which is being deleted," if pod.state is PodState.TERMINATING else "")
+
+
+def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> str:
+    """How many pods that a limit counts there are in a domain, and which."""
+    named = f" ({and_list(some([*map(_name, pods)], NAMED))})" if pods else ""
+    return f"{value} has {len(pods)} of {_meant(limit.pods)}{named}"
 
 
 def _verb(held: Mapping[str, Sequence[Pod]]) -> str:

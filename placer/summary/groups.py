@@ -52,12 +52,7 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
     outcome = Outcome(result.instance, result.placement or Placement())
     placed = [([part], _where(outcome, group, part, wide)) for group, part in admitted]
     _print("Admitted: {}", admitted, placed, console)
-    _print(
-        f"Still pending: {{}} ({_tally(waiting)})",
-        waiting,
-        [(those, _why(those)) for those in _alike(waiting)],
-        console,
-    )
+    _print(f"Still pending: {{}} ({_tally(waiting)})", waiting, _waiting_lines(waiting), console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
@@ -102,14 +97,14 @@ def _print(head: str, pairs: Sequence[Pair], lines: Sequence[Line], console: Con
         console.print(f"  ... and {more:,} more (all of them are in the Placement: -o FILE, or --json)")
 
 
-def _alike(pairs: Sequence[Pair]) -> list[list[GroupPart]]:
+def _waiting_lines(pairs: Sequence[Pair]) -> list[Line]:
     """Groups one by one, but single pods of a namespace together that wait for one and the same reason."""
     found: dict[object, list[GroupPart]] = {}
     for group, part in pairs:
         why = part.reason if part.kind == "Pod" else None
         kind = group.key if why is None else (part.namespace, group.priority, why.code, why.message)
         found.setdefault(kind, []).append(part)
-    return list(found.values())
+    return [(parts, _why(parts)) for parts in found.values()]
 
 
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:
