@@ -208,6 +208,8 @@ class _GroupsAlone:
         classes = tuple(
             (
                 self.layout.shape_of[index],
+                # Arrays cut requests for which there is no room at all: messages do not.
+                self.instance.pods[dense.classes[index].pods[0]].requests,
                 dense.classes[index].size,
                 dense.classes[index].role,
                 dense.workload_of.get(index),

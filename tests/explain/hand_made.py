@@ -711,6 +711,13 @@ def _large_and_picky() -> Iterator[HandMade]:
         change="let its pods",
     )
 
+    yield case(
+        "cordoned and without a GPU",
+        cordoned("a", cpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode InsufficientResources",
+    )
+
 
 def required_of_nodes(*expressions: Mapping[str, object]) -> dict[str, Any]:
     """A spec with one term of required node affinity."""

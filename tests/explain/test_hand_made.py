@@ -109,8 +109,7 @@ def test_changes(at: int) -> None:
         ("no node has the label", "on nodes without this label; no node has this label"),
         (
             "a zone too few",
-            "with maxSkew 1, at least 2 domains: there is room for one of them in z1 and on nodes without this label; 1 such "
-            "domain (z1)",
+            "2 domains: there is room for one of them in z1 and on nodes without this label; 1 such domain (z1)",
         ),
         (
             "another Job holds the only rack",
