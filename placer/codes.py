@@ -125,9 +125,9 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
         "nodes that have its `topologyKey`.",
         "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
-        "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of pods "
-        "of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such domains "
-        "(a, b)",
+        "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of "
+        "pods of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such "
+        "domains (a, b)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),
