@@ -14,6 +14,7 @@ from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.problem import Term
+from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
 from placer.words import and_list
@@ -92,9 +93,18 @@ def _labelled(node: Node, pod: Pod) -> Node | None:
     for terms in pod.constraints.required:
         ways = [way for term in terms if labels is not None and (way := _meeting(term, node.name, labels)) is not None]
         labels = min(ways, key=lambda way: len(way.items() ^ node.labels.items()), default=None)
+    if labels is not None and node.labels.get(NODE_GROUP) is None:
+        labels |= {key: value for mark in pod.constraints.marks for key, value in _node_group(mark.term)}
     if labels is None or any(labels.get(key) != node.labels.get(key) for key in _FACTS):
         return None
     return replace(node, labels=labels) if labels != node.labels else None
+
+
+def _node_group(term: Term) -> Iterator[tuple[str, str]]:
+    """The label that makes a node of no group one of the first group that a term asks for."""
+    for asked in term.expressions:
+        if (asked.key, asked.operator) == (NODE_GROUP, "In"):
+            yield asked.key, asked.values[0]
 
 
 def _meeting(term: Term, name: str, labels: Mapping[str, str]) -> dict[str, str] | None:

@@ -41,7 +41,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import units_of_group
+from placer.instance.domain_units import pod_set_label, pod_set_units, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
@@ -61,6 +61,7 @@ from placer.instance.gangs import (
 from placer.instance.keys import GroupKey, Key
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
+from placer.instance.node_marks import label_mark, numa_marks
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -69,6 +70,7 @@ from placer.instance.notices import (
     note_keys_without_nodes,
     note_limits_without_tree,
     note_network,
+    note_numatopologies,
     note_pods_not_made,
     note_preferences,
     note_queue_shares,
@@ -82,6 +84,7 @@ from placer.instance.problem import (
     DEFAULT_OS,
     LEVELS,
     OS_LABEL,
+    Constraints,
     DomainUnit,
     Group,
     Instance,
@@ -98,10 +101,12 @@ from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
+from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.expansion import Expansion
+    from placer.instance.numa.numa_values import NumaNode
     from placer.kube import core
     from placer.kube import policy as kube
     from placer.kube.pod import PodManifest
@@ -188,6 +193,8 @@ class PodReader:
         What keeps bound pods from being disturbed.
     demands
         Reads what pods ask of NUMA zones; None: no node has any.
+    own_leaders
+        LeaderWorkerSets whose leaders have a template of their own.
     pool, neighbours
         Make the constraints, and what is asked of other pods, shared between equal pods.
     """
@@ -203,6 +210,7 @@ class PodReader:
     protection: Protection
     priorities: Priorities
     demands: DemandPool | None = None
+    own_leaders: Set[Key] = frozenset()
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
@@ -214,28 +222,30 @@ class PodReader:
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
         group = self._group(entry)
+        queue = self._queue(entry, group)
+        requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         self._note_too_many(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
             state=state,
-            requests=pod_requests(pod.spec, pod.status if state.on_node else None),
-            constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels),
+            requests=requests,
+            constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
             priority=entry.priority,
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
             role=entry.role,
-            queue=self._queue(entry, group),
+            queue=queue,
             created=created(pod.metadata),
             daemon=is_daemon(pod.metadata),
             app_group=app_group,
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod, self._units(group)),
-            unsupported=self.refusals.of(pod, group) if state in (PodState.PENDING, PodState.BOUND) else (),
+            neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
+            unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, entry.priority),
             never_preempts=self._never_preempts(entry, group),
         )
@@ -270,6 +280,13 @@ class PodReader:
         """The units that a pod's group makes of its pods."""
         gang = self.gangs.get(group) if group is not None else None
         return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
+
+    def _constraints(self, pod: PodManifest, queue: str | None) -> Constraints:
+        """What a pod asks of its node, its queue and marks of other systems included."""
+        label = pod_set_label(pod)
+        alone = (label_mark(label, KUEUE_REQUIRED),) if label else ()
+        marks = (*self.queues.marks(queue), *numa_marks(pod), *alone)
+        return self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels, marks)
 
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
         if entry.state is PodState.NOMINATED:
@@ -342,7 +359,18 @@ def make_instance(
     protection = Protection(objects.policies, namespaces)
     zoned = demands if zones else None
     reads = PodReader(
-        nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned
+        nodes,
+        gangs,
+        groups,
+        sub_groups,
+        members,
+        queues,
+        refusals,
+        findings,
+        protection,
+        priorities,
+        zoned,
+        _own_leaders(objects),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
@@ -368,16 +396,30 @@ def make_instance(
     return replace(instance, findings=findings.all())
 
 
+def _own_leaders(objects: Objects) -> Set[Key]:
+    """LeaderWorkerSets whose leaders have a template of their own."""
+    sets = objects.leader_worker_sets
+    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
+
+
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
     """The nodes, with their NUMA zones as pods find them now; without them where no rule looks at zones."""
     nodes = read_nodes(objects.nodes)
     if objects.unread:
         nodes = without_unread_room(nodes, objects)
-    if "C10" in policy.rules_off or not objects.node_resource_topologies:
+    if not objects.node_resource_topologies:
         return nodes
-    stated = read_numa(objects.node_resource_topologies, nodes, findings)
+    off = "C10" in policy.rules_off
+    stated = read_numa(objects.node_resource_topologies, nodes, Findings() if off else findings)
+    nodes = {name: replace(node, topology_policy=_policy_of(stated.get(name))) for name, node in nodes.items()}
+    if off:
+        return nodes
     zones = caught_up(stated, objects.node_resource_topologies, objects.pods, demands, findings)
     return {name: replace(node, numa=zones.get(name)) for name, node in nodes.items()}
+
+
+def _policy_of(numa: NumaNode | None) -> str:
+    return numa.policy if numa is not None else ""
 
 
 def _topology(
@@ -469,13 +511,20 @@ def _refusals(
         scheduled_jobs=scheduled_jobs(objects.jobs),
         gangs=gangs,
         ending=frozenset(each.name for each in objects.namespaces if each.metadata.deletion_timestamp is not None),
+        devices={
+            resource: name
+            for resource, name in objects.device_resources.items()
+            if not any(node.allocatable[resource] for node in nodes.values())
+        },
     )
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
-    _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
+    if "C10" not in instance.policy.rules_off:
+        note_numatopologies(objects, findings)
+    _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
     note_queue_shares(instance, objects.queues, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
@@ -485,12 +534,13 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_broken_rules(instance, findings)
 
 
-def _note_pending(objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
+def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
     note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]
-    note_preferences(pods, objects.nodes, findings)
+    asked = {instance.pods[entry.key].queue for entry in pending}
+    note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
     note_inadmissible(pods, findings)

@@ -17,9 +17,11 @@ from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZO
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import SET_LABELS
 from placer.instance.keys import Key
+from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
+from placer.kube.marks import KUEUE_PREFERRED
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ __all__ = [
     "note_keys_without_nodes",
     "note_limits_without_tree",
     "note_network",
+    "note_numatopologies",
     "note_pods_not_made",
     "note_preferences",
     "note_queue_shares",
@@ -97,6 +100,8 @@ _NOT_MADE = frozenset(
         ("apps", "DaemonSet"),
     }
 )
+#: Kind by which Volcano describes the zones of a node.
+_NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
 #: Fields of a Queue that say what it is given beside others.
 _SHARES = ("weight", "guarantee", "deserved")
 #: Labels that tell of an owner above the pod's own one.
@@ -155,18 +160,20 @@ def _made_by(pod: PodManifest) -> str | None:
     return None if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
 
 
-def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:
-    """Note, once per kind, preferences of pending pods, and of nodes beside them, that decide nothing yet."""
-    found: dict[str, set[str]] = {}
+def note_preferences(
+    pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
+) -> None:
+    """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
+    found = {
+        "preferred nodeGroupAntiAffinity": {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)},
+        "PreferNoSchedule": {f"Node {node.name}" for node in nodes if pods and _rather_not(node)},
+    }
     for pod in pods:
         for kind in _preferences(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for node in nodes if pods else ():
-        taints = (node.spec.taints if node.spec is not None else None) or ()
-        if any(taint.effect == "PreferNoSchedule" for taint in taints):
-            found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
     for kind, subjects in found.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
+        if subjects:
+            findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
 def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:
@@ -180,6 +187,11 @@ def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findi
         findings.add("QueueShareIgnored", min(shares), message)
 
 
+def _rather_not(node: NodeManifest) -> bool:
+    taints = (node.spec.taints if node.spec is not None else None) or ()
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)
+
+
 def _shares(queue: QueueManifest) -> dict[str, object]:
     """What a queue is given, in a form that compares: nothing written is nothing given."""
     spec = queue.spec
@@ -188,6 +200,17 @@ def _shares(queue: QueueManifest) -> dict[str, object]:
     amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
     given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
     return {"weight": (spec.weight if spec is not None else None) or 1, **given}
+
+
+def note_numatopologies(objects: Objects, findings: Findings) -> None:
+    """Note nodes whose zones a Numatopology of Volcano tells and no NodeResourceTopology does."""
+    read = {each.name for each in objects.node_resource_topologies}
+    nodes = {each.name for each in objects.nodes}
+    told = {name for group, kind, _, name in objects.skipped_names if (group, kind) == _NUMATOPOLOGY}
+    untold = {f"Node {name}" for name in told & nodes - read}
+    if untold:
+        message = "Numatopology is not read and there is no NodeResourceTopology, so NUMA zones are not modelled for"
+        findings.add("UnsupportedKind", "Numatopology.nodeinfo.volcano.sh", f"{message} {counted(untold)}")
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -226,6 +249,8 @@ def _preferences(pod: PodManifest) -> Iterator[str]:
             yield "preferred affinity"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
         yield "ScheduleAnyway"
+    if KUEUE_PREFERRED in (pod.metadata.annotations or ()):
+        yield f"annotation {KUEUE_PREFERRED}"
 
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"

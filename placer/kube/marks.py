@@ -90,10 +90,29 @@ KUEUE_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 KUEUE_POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 KUEUE_SLICE = "kueue.x-k8s.io/podset-slice-required-topology"
 KUEUE_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+KUEUE_SLICE_LAYERS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
+KUEUE_POD_SET = "kueue.x-k8s.io/podset"
 NODE_GROUP = "volcano.sh/nodegroup-name"
 VOLCANO_NUMA = "volcano.sh/numa-topology-policy"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
+KAI_DEVICES = "gpu-fraction-num-devices"
+SIMULATED_MEMORY = "alibabacloud.com/gpu-mem"
+SIMULATED_COUNT = "alibabacloud.com/gpu-count"
+SIMULATED_SHARE = "alibabacloud.com/gpu-milli"
+FUSION_MEMORY = "tensor-fusion.ai/vram-request"
+FUSION_SPEED = "tensor-fusion.ai/tflops-request"
+FUSION_COMPUTE = "tensor-fusion.ai/compute-percent-request"
+KUBESHARE_REQUEST = "sharedgpu/gpu_request"
+KUBESHARE_MEMORY = "sharedgpu/gpu_mem"
+#: Annotations and labels of pods that state a share of GPUs which their requests do not.
+SHARES = (
+    *(KAI_FRACTION, KAI_MEMORY, KAI_DEVICES, SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE),
+    *(FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE, KUBESHARE_REQUEST, KUBESHARE_MEMORY),
+)
+#: Annotations of pods that ask for slices of a pod set, each in a domain.
+SLICES = (KUEUE_SLICE, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS)
 
 # Protection
 VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
@@ -144,6 +163,9 @@ MARKS: tuple[Mark, ...] = (
     Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
     Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
     Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(KUEUE_SLICE_LAYERS, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "whose pod set it is, where no other owner tells"),
+    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", Meaning.TOPOLOGY, "which pod set of that owner it is in"),
     Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: nodes of these groups only"),
     Mark(
         "spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: no node of these groups"
@@ -155,6 +177,15 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(KAI_DEVICES, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(SIMULATED_MEMORY, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(SIMULATED_COUNT, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(SIMULATED_SHARE, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(FUSION_MEMORY, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(FUSION_SPEED, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(FUSION_COMPUTE, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(
         VOLCANO_PREEMPTABLE,
         _NOTE,

@@ -190,6 +190,8 @@ class _GroupsAlone:
         """The rule that was found by trying, with who is in the way of whom and where."""
         if found.code == "NumaAlignment":
             return zones_cause(self.instance, self.dense, number, found)
+        if found.code == "TopologyTooNarrow":
+            return self.counting.labels.naming_units(self.dense.groups[number], found)
         return self._neighbours.cause(self.dense, number, calls_cause(self.instance, self.dense, number, found))
 
     @cached_property

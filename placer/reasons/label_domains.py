@@ -15,7 +15,7 @@ from placer.instance import Instance, PodState
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit
 from placer.methods.greedy.state import GreedyState
-from placer.reasons.cause import Cause, plural
+from placer.reasons.cause import NAMED, Cause, plural
 
 __all__ = ["LabelDomains"]
 
@@ -70,6 +70,12 @@ class LabelDomains:
             return cause
         there = np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool)
         return replace(cause, message=cause.message + self.slots(classes, there))
+
+    def naming_units(self, gang: DenseGroup, cause: Cause) -> Cause:
+        """Say in addition which units of a group must be in one domain, and of which label; some of them."""
+        asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
+        more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
+        return replace(cause, message=f"{cause.message}: {', '.join(asked[:NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

@@ -27,7 +27,7 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
-from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.domain_units import DOMAIN_ANNOTATIONS
 from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
@@ -35,6 +35,16 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
+from placer.kube.marks import (
+    KUEUE_POD_SET_GROUP,
+    KUEUE_PREFERRED,
+    KUEUE_UNCONSTRAINED,
+    KUEUE_WORKLOAD,
+    SHARES,
+    SLICES,
+    VOLCANO_NUMA,
+    kept_labels,
+)
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -111,7 +121,9 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-retry-count", "volcano.sh/job-version"),
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
-        *("placer.dev/pool"),
+        *("placer.dev/pool", "training.kubeflow.org/replica-type", "ray.io/group"),
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        *kept_labels(),
     )
 )
 #: Resources that mean the same in every cluster, beside huge pages.
@@ -119,6 +131,7 @@ WELL_KNOWN_RESOURCES = frozenset(
     (
         *("cpu", "memory", "pods", "ephemeral-storage", "storage"),
         *("nvidia.com/gpu", "amd.com/gpu", "network.aware.com/bandwidth"),
+        *SHARES,  # a share that a request of the same name states is none that is refused
     )
 )
 #: Domain of the resources that others become; of GPUs it ends so.
@@ -136,6 +149,8 @@ _AMOUNTS = frozenset(
         *("capability", "deserved", "resource", "resourceWeights"),
     )
 )
+#: Fields whose objects hold lists of names of node groups.
+_NODE_GROUPS = frozenset(("nodeGroupAffinity", "nodeGroupAntiAffinity"))
 #: Fields whose objects have a ``value`` that is like a label's.
 _VALUED = frozenset(("taints", "tolerations"))
 #: Names of NUMA zones as every kubelet's are.
@@ -149,10 +164,13 @@ _NAMING = frozenset(
         "scheduling.volcano.sh/group-name",
         "scheduling.volcano.sh/queue-name",
         "volcano.sh/task-spec",
+        *(KUEUE_POD_SET_GROUP, KUEUE_WORKLOAD),
     )
 )
-_STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))
-_PRESENT = frozenset(("kubernetes.io/config.mirror",))
+_STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED, VOLCANO_NUMA))
+_PRESENT = frozenset(("kubernetes.io/config.mirror", KUEUE_UNCONSTRAINED, *SHARES, *SLICES))
+#: Annotations that hold the key of a label.
+_LABEL_KEYS = frozenset((*DOMAIN_ANNOTATIONS, KUEUE_PREFERRED))
 
 
 def anonymized(snapshot: Snapshot) -> Snapshot:
@@ -331,7 +349,8 @@ def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) ->
         return isinstance(value, str)
     if key == "values":
         return "operator" in beside
-    return key in _NAMES or (key == "value" and (above in _VALUED or above == "attributes"))
+    in_value = key == "value" and (above in _VALUED or above == "attributes")
+    return key in _NAMES or above in _NODE_GROUPS or in_value
 
 
 def _names(value: Any, name: Rename) -> Any:
@@ -344,7 +363,7 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
-        elif key in EXCLUSIVE_ANNOTATIONS:
+        elif key in _LABEL_KEYS:
             yield key, _key(text, name)
         elif key in _STAYING:
             yield key, text

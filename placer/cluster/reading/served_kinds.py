@@ -128,6 +128,10 @@ _REFERENCES: Mapping[str, tuple[tuple[str, bytes], ...]] = {
     "coscheduling_pod_groups": (("Pod", b'/pod-group"'), ("Pod", b'"pod-group.scheduling.sigs.k8s.io"')),
     "app_groups": (("Pod", b'"appgroup.diktyo.x-k8s.io"'),),
     "network_topologies": (("AppGroup", b'"dependencies"'),),
+    # Of Volcano's policies those that keep a pod off nodes without one.
+    "node_resource_topologies": tuple(
+        ("Pod", b'"volcano.sh/numa-topology-policy":"%s"' % policy) for policy in (b"restricted", b"single-numa-node")
+    ),
 }
 
 
