@@ -107,7 +107,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
         "`topologyKey`.",
         "wherever its pods fit otherwise, some would not be near the pods that they must be near (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in one topology.kubernetes.io/zone with pods of app=cache: Pod "
+        "ml/cache-0 is in a; there is room for one of them in b",
         "Start the pods that it must be near first, see that their labels are those of the term's `labelSelector` and "
         "its namespaces, label the nodes, or prefer instead of requiring.",
     ),
@@ -115,7 +116,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
         "that of a pod that runs.",
         "wherever its pods fit otherwise, pods would share a domain that one keeps the other off (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in no kubernetes.io/hostname with pods of app=db, themselves "
+        "among them: Pod ml/db-0 in n1 is in the way; 1 such domain (n1)",
         "Ask for fewer pods than there are domains of the `topologyKey`, use a smaller domain, or prefer instead of "
         "requiring.",
     ),
@@ -123,7 +125,9 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
         "nodes that have its `topologyKey`.",
         "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
-        "by pod there is room)",
+        "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of "
+        "pods of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such "
+        "domains (a, b)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),

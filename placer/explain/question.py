@@ -61,6 +61,8 @@ class Question:
         Finds what must go for the group; None: nothing that runs is disturbed.
     lifted
         Causes that are set aside wherever a change is screened, because another change is to follow.
+    equal
+        Groups that nothing tells from this one, itself among them: a change helps where it admits one more of them.
     """
 
     case: Case
@@ -71,6 +73,7 @@ class Question:
     search: Search | None = None
     disturb: Disturb | None = None
     lifted: frozenset[str] = frozenset()
+    equal: frozenset[GroupKey] = frozenset()
 
     @property
     def codes(self) -> frozenset[str]:

@@ -672,6 +672,8 @@ class Group:
         Members that run (not terminating).
     succeeded
         Members that finished and count as placed, by role (Volcano only).
+    finished
+        All members that succeeded, those among them that count no more; no rule looks at it.
     min_resources
         ``minResources``; no rule looks at it, other schedulers do (``policies``).
     invalid
@@ -694,6 +696,7 @@ class Group:
     pending: tuple[Key, ...] = ()
     bound: tuple[Key, ...] = ()
     succeeded: Mapping[str, int] = field(default_factory=dict)
+    finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
