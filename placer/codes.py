@@ -471,9 +471,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
     ),
     "PartitionMismatch": Code(
-        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas, or the subgroups of a "
+        "LeaderWorkerSet at its size.",
         "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
-        "Correct `replicas` or `partitionPolicy`.",
+        "Correct `replicas` or `partitionPolicy`, `size` or `subGroupSize`.",
     ),
     "PlacementOfOtherInput": Code(
         "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "

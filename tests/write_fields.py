@@ -76,8 +76,10 @@ BY_HAND = {
     "JobSet.jobset.x-k8s.io": "apiVersion kind metadata:ObjectMeta spec:JobSetSpec status",
     "JobSetSpec": (
         "coordinator:JobSetCoordinator failurePolicy managedBy network:JobSetNetwork replicatedJobs:ReplicatedJob "
-        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished volumeClaimPolicies"
+        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished "
+        "volumeClaimPolicies:JobSetVolumeClaimPolicy"
     ),
+    "JobSetVolumeClaimPolicy": "retentionPolicy templates:PersistentVolumeClaim",
     "ReplicatedJob": "dependsOn:JobSetDependsOn groupName name replicas scheduling template:JobTemplateSpec",
     "JobSetCoordinator": "jobIndex podIndex replicatedJob",
     "JobSetDependsOn": "name status",
