@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from placer.instance import Pod, PodState
-from placer.instance.problem import DomainUnit, Neighbours
+from placer.instance.problem import ChildJob, DomainUnit, Neighbours
 
 __all__ = ["Confinement", "Exclusion", "StandingUnits"]
 
@@ -71,12 +71,18 @@ class StandingUnits:
     def __init__(
         self, pods: Iterable[Pod], asked: Sequence[Neighbours], domain: Callable[[str, str | None], int]
     ) -> None:
-        self._asked, labels = asked, {unit.topology_key for each in asked for unit in each.units}
+        self._asked = asked
+        labels = {unit.topology_key for each in asked for unit in each.units}
+        labels |= {job.topology_key for each in asked for job in each.jobs}
         self.domains: dict[DomainUnit, set[int]] = defaultdict(set)
+        self._jobs: dict[ChildJob, set[int]] = defaultdict(set)
         for pod in pods if labels else ():
             for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
                 if unit.topology_key in labels:
                     self.domains[unit].add(domain(unit.topology_key, pod.node))
+            for job in pod.neighbours.jobs if pod.state is PodState.BOUND else ():
+                if job.topology_key in labels:
+                    self._jobs[job].add(domain(job.topology_key, pod.node))
 
     def allowed(self, unit: DomainUnit) -> set[int] | None:
         """The domain that a unit may use: none where it is in two, or on nodes that are in none; None: any."""
@@ -91,6 +97,10 @@ class StandingUnits:
             return set()
         holders = self._holders.get(unit.topology_key, {})
         return {domain for domain, units in holders.items() if units - {unit}}
+
+    def beside(self, job: ChildJob) -> set[int]:
+        """Domains that pods hold which a pod of a JobSet's Job keeps off, or which keep it off."""
+        return self._jobs.get(job.opposite, set()) - {-1}
 
     @cached_property
     def _holders(self) -> Mapping[str, Mapping[int, set[DomainUnit]]]:

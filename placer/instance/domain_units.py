@@ -23,17 +23,25 @@ from placer.instance.gangs import (
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey
-from placer.instance.problem import DomainUnit
+from placer.instance.problem import ChildJob, DomainUnit
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels
     from placer.kube.pod import PodManifest
 
-__all__ = ["EXCLUSIVE_ANNOTATIONS", "exclusive_units", "units_of_group", "unnamed_units"]
+__all__ = [
+    "EXCLUSIVE_ANNOTATIONS",
+    "child_jobs",
+    "exclusive_job_keys",
+    "exclusive_units",
+    "units_of_group",
+    "unnamed_units",
+]
 
 #: Annotations of pods that name the label in whose domains something is exclusive.
 EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+_JOB_KEY = "jobset.sigs.k8s.io/job-key"
 
 
 def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainUnit, ...]:
@@ -53,6 +61,21 @@ def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
         for name, key, unit in _asked(pod)
         if unit
     )
+
+
+def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
+    """The node labels in which some Job of a JobSet is exclusive."""
+    written = ((pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY) for pod in pods if pod.metadata.annotations)
+    return tuple(sorted(set(filter(None, written))))
+
+
+def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
+    """What a pod is to the Jobs of JobSets that are exclusive in some labels; nothing where it is of no such Job."""
+    labels = pod.metadata.labels or {}
+    if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
+        return ()
+    own = (pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY)
+    return tuple(ChildJob(key, key == own) for key in keys)
 
 
 def unnamed_units(pod: PodManifest) -> Iterator[str]:

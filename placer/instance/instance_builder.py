@@ -41,7 +41,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import units_of_group
+from placer.instance.domain_units import exclusive_job_keys, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
@@ -341,8 +341,11 @@ def make_instance(
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces)
     zoned = demands if zones else None
+    neighbours = NeighboursPool(exclusive_job_keys(entry.pod for entry in present))
     reads = PodReader(
-        nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned
+        *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities),
+        demands=zoned,
+        neighbours=neighbours,
     )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from placer.instance import Key, PodState
-from placer.instance.pod_index import domain_of
+from placer.instance.findings import counted
+from placer.instance.pod_index import domain_of, pairs_apart
 from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
 from placer.placement import Violation
-from placer.verify.words import count_of
+from placer.verify.words import count_of, pod_name
 
 __all__ = ["exclusive", "one_domain"]
 
@@ -45,9 +46,11 @@ def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
 
 
 def exclusive(outcome: Outcome) -> Iterator[Violation]:
-    """C15: no two units that are exclusive in one key have pods in one domain of it.
+    """C15: no two units that are exclusive in one key have pods in one domain of it, and no pod of a JobSet's Job is in
+    one beside another Job of a JobSet that is exclusive in the key.
 
     One violation per key and domain; the amount is the number of pairs of such units of which one has a new pod there.
+    Another one where pods are beside an exclusive Job; the amount is the number of pairs of a pod of each, one new.
     """
     for (label, value), units in sorted(_exclusive_units(outcome).items()):
         names = sorted(unit.name for unit in units)
@@ -59,6 +62,27 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
                 f"own: {count_of(pairs, 'pair')} too many"
             )
             yield Violation("C15", (domain, *names), pairs, message)
+    yield from _beside_exclusive_jobs(outcome)
+
+
+def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
+    there: dict[tuple[str, str], dict[bool, list[Key]]] = defaultdict(lambda: {True: [], False: []})
+    for pod in outcome.instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
+            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
+            if value is not None:
+                there[job.topology_key, value][job.exclusive].append(pod.key)
+    for (label, value), pods in sorted(there.items()):
+        old = ([key for key in pods[kind] if key not in outcome.new] for kind in (True, False))
+        pairs = pairs_apart(pods[True], pods[False]) - pairs_apart(*old)
+        if pairs:
+            domain = f"Domain {label}={value}"
+            alone, others = (counted({pod_name(key) for key in pods[kind]}) for kind in (True, False))
+            message = (
+                f"{domain} holds {alone} of a JobSet's Job that asks for a domain of {label} of its own, and {others} "
+                f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
+            )
+            yield Violation("C15", (domain, pod_name(min(pods[True]))), pairs, message)
 
 
 def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:

@@ -251,16 +251,18 @@ class NeighbourRooms:
                 yield self._spread_beside(row, nodes, number)
 
     def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
-        """Nodes that are closed to a kind by pods that stay, too (C13)."""
+        """Nodes that are closed to a kind by pods that stay, too (C7 by label, C13, C15)."""
         shut = self.neighbours.shut[rule][kind]
         found = None if shut is None else shut[nodes]
         if kind not in self._of_kind or rule not in ("C7", "C13", "C15"):
             return found
-        if rule != "C13":
-            taken = self._confined.closed(rule, self._of_kind[kind], nodes)
-            return found if taken is None else taken if found is None else found | taken
+        taken = self._confined.closed(rule, self._of_kind[kind], nodes) if rule != "C13" else None
+        if taken is not None:
+            found = taken if found is None else found | taken
         for number, owns, meant in self._repulsions.get(self._of_kind[kind], ()):
             held, key = self._repelling[number], self.neighbours.repulsions[number].key
+            if self.neighbours.repulsions[number].rule != rule:
+                continue
             blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
             if blocked.any():  # there is no domain at all where no node has the key
                 domain = self.neighbours.domain[key][nodes]
