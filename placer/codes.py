@@ -129,7 +129,8 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "Exclusive": Code(
         "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
-        "is exclusive in it, too (`exclusive-topology`).",
+        "is exclusive in it, too (`exclusive-topology`); or, of two Jobs of JobSets, which one that is exclusive does "
+        "not keep off.",
         "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
         "room for 6, 2 too few",
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",

@@ -65,6 +65,8 @@ BESIDES = {
     "NodeAllocatableResourceClaimStatus": "resources",
     # up to 1.23
     "ObjectMeta": "clusterName",
+    # coscheduling before v0.25, and Koordinator still
+    "PodGroup.scheduling.x-k8s.io/status": "scheduled",
     # KEP-260 spells what is left of a link so
     "NetworkTopology.networktopology.diktyo.x-k8s.io/spec/weights/topologyList/originList/costList": (
         "bandwidthAllocatable"

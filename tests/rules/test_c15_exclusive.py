@@ -1,4 +1,4 @@
-"""C15: no two units that are exclusive in one key have pods in one domain of it; nor have Jobs of JobSets, one of them so."""
+"""C15: exclusive units, and Jobs of JobSets beside an exclusive one, have no pods in one domain."""
 
 import pytest
 
