@@ -161,7 +161,7 @@ class _Units:
     def _jobs(self, name: str, units: Sequence[DomainUnit]) -> Iterator[ChildJob]:
         """Exclusive units may be Jobs of JobSets, and other pods of further ones."""
         if name not in self.of_jobs:
-            self.of_jobs[name] = Random(f"of a Job {name}").random() < 0.4
+            self.of_jobs[name] = Random(f"of a Job {name}").random() < 0.8
         exclusive = {unit.topology_key for unit in units if unit.exclusive}
         for key in sorted(set(KEYS)) if self.of_jobs[name] else ():
             self.tags.add("exclusiveJob" if key in exclusive else "otherJob")
