@@ -323,7 +323,6 @@ class NeighbourKinds:
         standing = [pod for pod in instance.pods.values() if pod.state.on_node]
         asked = list(dict.fromkeys(pod.neighbours for pod in pods if pod.neighbours))
         self._repelling = _numbered(chain.from_iterable(each.anti_affinity for each in asked))
-        self._exclusive_jobs = dict.fromkeys(job for each in asked for job in each.jobs if job.exclusive)
         self._to_keep = [instance.pods[key] for key in sorted(self._running) if instance.pods[key].neighbours.affinity]
         self._lasting = _numbered(pod.neighbours.affinity for pod in self._to_keep)
         self._attracting = self._attractions(pods)
@@ -394,10 +393,11 @@ class NeighbourKinds:
             key, matched = self.key(term.topology_key), about.all_meant("repels", number)
             rows.append(Repulsion(key, about.owners(term), matched))
             rows.append(Repulsion(key, about.owners(term, running=True), about.meant("repels", number)))
-        for job in self._exclusive_jobs:
+        for job in self.units.jobs:
             key, others = self.key(job.topology_key), job.opposite
-            rows.append(Repulsion(key, about.owners(job), about.all_owners(others), "C15"))
-            rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
+            if job.exclusive:
+                rows.append(Repulsion(key, about.owners(job), about.all_owners(others), "C15"))
+                rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
         return (row for row in rows if row.owners and row.matched)
 
     def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:

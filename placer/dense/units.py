@@ -13,9 +13,10 @@ has it in a domain.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from placer.instance import Pod, PodState
 from placer.instance.problem import ChildJob, DomainUnit, Neighbours
@@ -55,6 +56,12 @@ class Exclusion:
     units: tuple[tuple[int, ...], ...]
 
 
+def _labels(asked: Neighbours) -> Iterator[str]:
+    """Topology keys of units and Jobs."""
+    yield from (unit.topology_key for unit in asked.units)
+    yield from (job.topology_key for job in asked.jobs)
+
+
 class StandingUnits:
     """Where pods that run are, by unit.
 
@@ -72,16 +79,14 @@ class StandingUnits:
         self, pods: Iterable[Pod], asked: Sequence[Neighbours], domain: Callable[[str, str | None], int]
     ) -> None:
         self._asked = asked
-        labels = {unit.topology_key for each in asked for unit in each.units}
-        labels |= {job.topology_key for each in asked for job in each.jobs}
+        labels = set(chain.from_iterable(map(_labels, asked)))
         self.domains: dict[DomainUnit, set[int]] = defaultdict(set)
         self._jobs: dict[ChildJob, set[int]] = defaultdict(set)
         for pod in pods if labels else ():
-            for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
-                if unit.topology_key in labels:
+            if pod.state is PodState.BOUND and not labels.isdisjoint(_labels(pod.neighbours)):
+                for unit in pod.neighbours.units:
                     self.domains[unit].add(domain(unit.topology_key, pod.node))
-            for job in pod.neighbours.jobs if pod.state is PodState.BOUND else ():
-                if job.topology_key in labels:
+                for job in pod.neighbours.jobs:
                     self._jobs[job].add(domain(job.topology_key, pod.node))
 
     def allowed(self, unit: DomainUnit) -> set[int] | None:
@@ -97,6 +102,11 @@ class StandingUnits:
             return set()
         holders = self._holders.get(unit.topology_key, {})
         return {domain for domain, units in holders.items() if units - {unit}}
+
+    @property
+    def jobs(self) -> Iterable[ChildJob]:
+        """What pending pods are to exclusive Jobs of JobSets, each once."""
+        return dict.fromkeys(job for each in self._asked for job in each.jobs)
 
     def beside(self, job: ChildJob) -> set[int]:
         """Domains that pods hold which a pod of a JobSet's Job keeps off, or which keep it off."""

@@ -25,6 +25,7 @@ from placer.kube.job_sets import (
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
+    MountingPodSpec,
     ReplicatedJob,
 )
 from placer.kube.pod import TolerationEntry
@@ -139,13 +140,9 @@ class JobSetExpansion:
 
     def _claims(self, replicated: ReplicatedJob) -> dict[str, str]:
         """Volumes of the set's claims that the pods of a Job mount, name of the volume to name of the claim."""
-        spec = replicated.template.spec.template.spec
-        containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-        mounted = {mount.name for each in containers for mount in each.volume_mounts or ()}
-        templates = (
-            each for policy in self.job_set.spec.volume_claim_policies or () for each in policy.templates or ()
-        )
-        names = (each.metadata.name for each in templates)
+        mounted = set(_mounted(replicated.template.spec.template.spec))
+        policies = self.job_set.spec.volume_claim_policies or ()
+        names = (each.metadata.name for policy in policies for each in policy.templates or ())
         return {name: f"{name}-{self.job_set.name}" for name in names if name in mounted}
 
     def _marks(self, place: int, replicated: ReplicatedJob, index: int) -> dict[str, str]:
@@ -255,6 +252,11 @@ _TOLERATION = TolerationEntry(key=_NO_SCHEDULE, operator="Exists", effect="NoSch
 
 def _replicas(replicated: ReplicatedJob) -> int:
     return 1 if replicated.replicas is None else replicated.replicas
+
+
+def _mounted(spec: MountingPodSpec) -> Iterator[str | None]:
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        yield from (mount.name for mount in container.volume_mounts or ())
 
 
 def _group_name(replicated: ReplicatedJob) -> str:

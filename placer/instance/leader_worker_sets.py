@@ -30,6 +30,7 @@ from placer.kube.scheduling import UpstreamPodGroupManifest
 __all__ = ["LeaderWorkerSetExpansion"]
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
+_UNIQUE = "UniquePerReplica"
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,6 @@ class LeaderWorkerSetExpansion:
         stem = leader if workers else owner.name
         named = spec or template.worker_template
         claims = [each.metadata.name for each in template.volume_claim_templates or ()]
-        network = owner.spec.network_config
-        shared = network is None or network.subdomain_policy != "UniquePerReplica"
         return Blueprint(
             owner=owner,
             path=("spec", "leaderWorkerTemplate", field),
@@ -150,8 +149,13 @@ class LeaderWorkerSetExpansion:
             claims={name: f"{name}-{{pod}}" for name in claims},
             maker=OwnerReference(api_version="apps/v1", kind="StatefulSet", name=stem, controller=True),
             pod_group=None if names_group(named) else leader,
-            subdomain=owner.name if shared else leader,
+            subdomain=leader if self._unique_subdomains else owner.name,
         )
+
+    @property
+    def _unique_subdomains(self) -> bool:
+        network = self.workers_set.spec.network_config
+        return network is not None and network.subdomain_policy == _UNIQUE
 
     def _labels(self, index: int, sub_group: int | None) -> dict[str, str]:
         """Labels that all pods of a replica and subgroup have."""
@@ -171,6 +175,8 @@ class LeaderWorkerSetExpansion:
         found = {f"{_PREFIX}size": str(self._size)}
         if leader is not None:
             found[f"{_PREFIX}leader-name"] = leader
+        elif self._unique_subdomains:
+            found[f"{_PREFIX}subdomainPolicy"] = _UNIQUE
         if said.get(REPLICA_EXCLUSIVE_TOPOLOGY):
             found[REPLICA_EXCLUSIVE_TOPOLOGY] = said[REPLICA_EXCLUSIVE_TOPOLOGY]
         if self._sub_group_size is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, filterfalse
 
 from placer.instance import Key, PodState
 from placer.instance.findings import counted
@@ -66,23 +66,27 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
-    there: dict[tuple[str, str], dict[bool, list[Key]]] = defaultdict(lambda: {True: [], False: []})
-    for pod in outcome.instance.pods.values():
-        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
-            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
-            if value is not None:
-                there[job.topology_key, value][job.exclusive].append(pod.key)
-    for (label, value), pods in sorted(there.items()):
-        old = ([key for key in pods[kind] if key not in outcome.new] for kind in (True, False))
-        pairs = pairs_apart(pods[True], pods[False]) - pairs_apart(*old)
+    for (label, value), both in sorted(_jobs_by_domain(outcome).items()):
+        pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
         if pairs:
             domain = f"Domain {label}={value}"
-            alone, others = (counted({pod_name(key) for key in pods[kind]}) for kind in (True, False))
+            alone, others = (counted(set(map(pod_name, keys))) for keys in both)
             message = (
                 f"{domain} holds {alone} of a JobSet's Job that asks for a domain of {label} of its own, and {others} "
                 f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
             )
-            yield Violation("C15", (domain, pod_name(min(pods[True]))), pairs, message)
+            yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
+
+
+def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], list[Key]]]:
+    """Domain to the pods there of exclusive Jobs of JobSets, and of other ones."""
+    found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    for pod in outcome.instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
+            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
+            if value is not None:
+                found[job.topology_key, value][not job.exclusive].append(pod.key)
+    return found
 
 
 def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:

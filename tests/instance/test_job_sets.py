@@ -475,6 +475,15 @@ def test_subgroups_that_do_not_come_out_even_are_a_finding(size: int, part: int,
     assert [(each.code, each.message) for each in found] == [("PartitionMismatch", message) for message in told]
 
 
+@pytest.mark.parametrize(("policy", "subdomain"), [("Shared", "llm"), ("UniquePerReplica", "llm-1")])
+def test_subdomains_of_replicas(policy: str, subdomain: str) -> None:
+    item = workers_set(2, 2, networkConfig={"subdomainPolicy": policy})
+    written = {each["metadata"]["name"]: each for each in documents(objects_of(item)) if each["kind"] == "Pod"}
+    assert {written[name]["spec"]["subdomain"] for name in ("llm-1", "llm-1-1")} == {subdomain}
+    annotations = written["llm-1"]["metadata"]["annotations"]
+    assert annotations.get(f"{LWS}/subdomainPolicy") == (policy if policy != "Shared" else None)
+
+
 def test_a_template_that_names_a_pod_group_keeps_it() -> None:
     template = POD | {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "v"}}}
     assert groups(workers_set(2, template={"workerTemplate": template})) == {}

@@ -160,3 +160,10 @@ def test_every_method_keeps_them_apart(method: str) -> None:
         world.pod(f"p{number}", asks=of_job("rack"))
     node_of = solve(world.instance(), method=method, workers=1).placement.node_of
     assert Counter(key.name[0] + node_of[key][1] for key in node_of) == {"p1": 3, "v2": 4, "v3": 4}
+
+
+def test_a_job_beside_no_exclusive_one_goes_anywhere() -> None:
+    world = World()
+    world.node("n1", labels={"rack": "a"})
+    world.pod("p", asks=of_job("rack"))
+    assert len(solve(world.instance(), method="exact", workers=1).placement.bindings) == 1
