@@ -13,7 +13,7 @@ from placer.explain.cases import Change
 from placer.explain.group_changes import CALLS, MADE_AGAIN, GroupObject
 from placer.explain.node_changes import few_nodes, label_change
 from placer.instance import Instance, Pod
-from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.domain_units import DOMAIN_ANNOTATIONS
 from placer.instance.problem import DomainUnit, Neighbours
 from placer.words import and_list
 
@@ -89,9 +89,13 @@ def _not_alone(question: Question) -> Iterator[Change]:
     edits = [edit for pod in question.pods for edit in _annotations(question, pod)]
     wide = _with_units(question, lambda unit: _is_of_group(question, unit))
     if edits and question.fits(wide):
-        keys = {unit.topology_key for pod in question.pods for unit in pod.neighbours.units if unit.exclusive}
-        said = f"do not ask for a domain of {and_list(sorted(keys))} of its own{MADE_AGAIN}"
+        units = {unit for pod in question.pods for unit in pod.neighbours.units if not _is_of_group(question, unit)}
+        said = f"do not ask for {and_list(sorted(set(map(_domain_words, units))))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=tuple(edits))
+
+
+def _domain_words(unit: DomainUnit) -> str:
+    return f"a domain of {unit.topology_key} of its own" if unit.exclusive else f"one domain of {unit.topology_key}"
 
 
 def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Instance:
@@ -101,7 +105,7 @@ def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Insta
 def _annotations(question: Question, pod: Pod) -> Iterator[str]:
     document = question.case.document("Pod", pod.namespace, pod.name) or {}
     written = document.get("metadata", {}).get("annotations") or {}
-    yield from (f"{_words(pod)}:metadata.annotations[{name}]=" for name in EXCLUSIVE_ANNOTATIONS if name in written)
+    yield from (f"{_words(pod)}:metadata.annotations[{name}]=" for name in DOMAIN_ANNOTATIONS if name in written)
 
 
 def _wider_skew(question: Question) -> Iterator[Change]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placer.explain.cases import Change, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
+from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
 from placer.words import and_list
@@ -88,6 +89,9 @@ def _tolerates(pod: Pod, taint: Taint) -> bool:
 
 def _labelled(node: Node, pod: Pod) -> Node | None:
     missing = {key: value for key, value in pod.constraints.selector if node.labels.get(key) != value}
+    for mark in pod.constraints.marks if node.labels.get(NODE_GROUP) is None else ():
+        asked = (each for each in mark.term.expressions if (each.key, each.operator) == (NODE_GROUP, "In"))
+        missing |= {each.key: each.values[0] for each in asked}
     return replace(node, labels={**node.labels, **missing}) if missing else None
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "Neighbours",
     "NetworkTopology",
     "Node",
+    "NodeMark",
     "Pod",
     "PodSelector",
     "PodState",
@@ -68,6 +69,8 @@ DEFAULT_OS = "linux"
 #: The API server labels every namespace with its name.
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+#: Field of a node, for terms: the policy of its kubelet's Topology Manager.
+TOPOLOGY_POLICY = "topologyManagerPolicy"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -145,9 +148,28 @@ class Term:
             return False
         if not all(requirement.holds(node.labels.get(requirement.key)) for requirement in self.expressions):
             return False
-        return all(
-            requirement.holds(node.name if requirement.key == "metadata.name" else None) for requirement in self.fields
-        )
+        return all(requirement.holds(node.field(requirement.key)) for requirement in self.fields)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodeMark:
+    """A limit to nodes that is no part of a pod's spec: its queue states it, or a mark of another system.
+
+    Parameters
+    ----------
+    refusal
+        Why a node is not eligible that the term does not match, in a few words.
+    term
+        What the node must be.
+    """
+
+    refusal: str
+    term: Term
+
+
+def _is_matched(terms: Iterable[Term], node: Node) -> bool:
+    """Whether any of some terms matches a node."""
+    return any(term.matches(node) for term in terms)
 
 
 #: How the keys of taints begin by which Kubernetes says how a node is.
@@ -169,12 +191,15 @@ class Constraints:
         bound volume with node affinity.
     os
         Operating system that the pod is made for, whose kubelets alone admit it; empty: any.
+    marks
+        What its queue and marks of other systems ask of a node, sorted; all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[tuple[Term, ...], ...] = ()
     os: str = ""
+    marks: tuple[NodeMark, ...] = ()
 
     @property
     def os_terms(self) -> tuple[Term, ...]:
@@ -223,12 +248,11 @@ class Constraints:
         for label, value in self.selector:
             if node.labels.get(label) != value:
                 return f"node selector {label}={value}"
-        for terms in self.required:
-            if not any(term.matches(node) for term in terms):
-                return "required node affinity"
-        if self.os and not any(term.matches(node) for term in self.os_terms):
+        if not all(_is_matched(terms, node) for terms in self.required):
+            return "required node affinity"
+        if self.os and not _is_matched(self.os_terms, node):
             return f"operating system other than {self.os}"
-        return None
+        return next((each.refusal for each in self.marks if not each.term.matches(node)), None)
 
     def _tolerated(self, taint: Taint) -> bool:
         return any(toleration.tolerates(taint) for toleration in self.tolerations)
@@ -254,6 +278,8 @@ class Node:
         False where a Ready condition says anything but True.
     numa
         Its NUMA zones and its kubelet's policy (C10); None where no NodeResourceTopology tells of them.
+    topology_policy
+        That policy, where C10 is off, too; empty where no NodeResourceTopology tells of it.
     """
 
     name: str
@@ -263,6 +289,11 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     numa: NumaNode | None = None
+    topology_policy: str = ""
+
+    def field(self, key: str) -> str | None:
+        """The value of a field that terms ask for; None where there is none."""
+        return self.name if key == "metadata.name" else self.topology_policy or None if key == TOPOLOGY_POLICY else None
 
 
 class PodState(Enum):
@@ -662,6 +693,8 @@ class Group:
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
         Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
+    stated
+        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
     """
 
     key: GroupKey
@@ -679,6 +712,7 @@ class Group:
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
+    stated: str = ""
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:
@@ -735,6 +769,8 @@ class Queue:
         False: takes no new pods.
     weight
         What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    marks
+        What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
     """
 
     name: str
@@ -742,6 +778,7 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+    marks: tuple[NodeMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

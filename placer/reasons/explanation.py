@@ -141,6 +141,8 @@ class _GroupsAlone:
         found = self.alone.blame(number)
         if found.code == "NumaAlignment":
             return zones_cause(self.instance, self.dense, number, found)
+        if found.code == "TopologyTooNarrow":
+            return self.counting.labels.naming_units(self.dense.groups[number], found)
         return calls_cause(self.instance, self.dense, number, found)
 
     def _once(self, key: object, ask: Callable[[], Cause | None]) -> Cause | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,9 @@ from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import Cause, plural
 
 __all__ = ["LabelDomains"]
+
+#: So many units of a group are named.
+_NAMED = 3
 
 
 class LabelDomains:
@@ -55,6 +59,12 @@ class LabelDomains:
             found.append(self._narrow(unit, least, rooms) or held)
         causes = [cause for cause in found if cause is not None]
         return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
+
+    def naming_units(self, gang: DenseGroup, cause: Cause) -> Cause:
+        """Say in addition which units of a group must be in one domain, and of which label; some of them."""
+        asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
+        more = f" and {len(asked) - _NAMED} more" if len(asked) > _NAMED else ""
+        return replace(cause, message=f"{cause.message}: {', '.join(asked[:_NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

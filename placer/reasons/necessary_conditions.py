@@ -82,7 +82,8 @@ class NearestNode:
             lacking = amount - free[name]
             if amount and lacking > 0:
                 have, lack = (format_amount(name, each) for each in (free[name], lacking))
-                found.append(f"{name} {have} free, {lack} too few")
+                offered = any(each.allocatable[name] for each in self.instance.nodes.values())
+                found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
         return found
 
     def _clashes(self, pod: Pod, node: str) -> list[str]:

@@ -186,7 +186,7 @@ def _going(disruption: Disruption) -> Iterator[str]:
 
 def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
     if disruption.gone:
-        yield _proof(result)
+        yield f"{_proof(result).removesuffix('.')}{result.reach}."
         yield from _steps(disruption)
 
 

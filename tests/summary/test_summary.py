@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import placer
+from placer.document import placement_document
 from placer.instance import Finding
 from placer.placement import Value
 from placer.result import Bound, Judged, Result, Termination, Verdict
@@ -123,8 +124,11 @@ def test_what_is_not_proved_to_be_all_is_not_said_to_be(answer: Result) -> None:
 def test_what_is_not_modelled_is_no_part_of_what_can_be_placed() -> None:
     resources = {"resourceClaims": [{"name": "claim", "resourceClaimName": "gpu"}]}
     result = solved(node("n"), pod("p", cpu=1), *(pod(name, spec=resources) for name in "qr"))
-    says = "all that can be placed is placed (proved), apart from 2 pods that need what is not modelled"
-    assert shown(result).startswith(f"OPTIMAL  {says}; every value is at its best (proved)")
+    says = "all that can be placed is placed (proved); every value is at its best (proved)"
+    assert shown(result).startswith(f"OPTIMAL  {says}, of all that placer reads; 2 pods are not read\n")
+    assert "OPTIMAL" in repr(result)
+    assert ", of all that placer reads; 2 pods are not read>" in repr(result)
+    assert placement_document(result).instance.unsupported == 2
 
 
 def test_a_level_that_comes_after_another_is_only_the_best_beside_it(answer: Result) -> None:
