@@ -133,7 +133,8 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "Exclusive": Code(
         "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
-        "is exclusive in it, too (`exclusive-topology`).",
+        "is exclusive in it, too (`exclusive-topology`); or, of two Jobs of JobSets, which one that is exclusive does "
+        "not keep off.",
         "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
         "room for 6, 2 too few",
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
@@ -492,9 +493,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
     ),
     "PartitionMismatch": Code(
-        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas, or the subgroups of a "
+        "LeaderWorkerSet at its size.",
         "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
-        "Correct `replicas` or `partitionPolicy`.",
+        "Correct `replicas` or `partitionPolicy`, `size` or `subGroupSize`.",
     ),
     "PlacementOfOtherInput": Code(
         "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "

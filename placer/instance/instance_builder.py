@@ -42,7 +42,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import pod_set_label, pod_set_units, units_of_group
+from placer.instance.domain_units import exclusive_job_keys, pod_set_label, pod_set_units, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
@@ -373,18 +373,9 @@ def make_instance(
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
     reads = PodReader(
-        nodes,
-        gangs,
-        groups,
-        sub_groups,
-        members,
-        queues,
-        refusals,
-        findings,
-        protection,
-        priorities,
-        zoned,
+        *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
+        neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}

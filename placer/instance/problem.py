@@ -433,6 +433,27 @@ class DomainUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildJob:
+    """That a pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
+
+    Parameters
+    ----------
+    topology_key
+        Node label.
+    exclusive
+        Whether the pod's own Job is exclusive in it: no pod of one that is not may be in its domain.
+    """
+
+    topology_key: str
+    exclusive: bool
+
+    @property
+    def opposite(self) -> ChildJob:
+        """The pods that it keeps off."""
+        return ChildJob(self.topology_key, not self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """What a pod asks of the pods around it; shared between equal pods.
 
@@ -447,16 +468,19 @@ class Neighbours:
     units
         The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
         exclusive.
+    jobs
+        What it is to exclusive Jobs of JobSets (C15), one for each of their keys.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadLimit, ...] = ()
     units: tuple[DomainUnit, ...] = ()
+    jobs: tuple[ChildJob, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread or self.units)
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
 
 
 #: A pod that asks nothing of others.
