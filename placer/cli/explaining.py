@@ -232,8 +232,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     if elsewhere.mimicry is not None:
         yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
         return
-    why = "no policy here mimics it"
-    if elsewhere.policy is not None:
+    why = elsewhere.error or "no policy here mimics it"
+    if elsewhere.policy is not None and not elsewhere.error:
         why = f"policy {elsewhere.policy}, which mimics it, did not come to its end in time (--time-limit)"
     yield f"  What {elsewhere.scheduler} puts first is not known: {why}."
 

@@ -276,7 +276,8 @@ class Case:
     def document(self, kind: str, namespace: str, name: str, group: str = "") -> dict[str, Any] | None:
         """An object as it is written; None where there is none."""
         for raw in self._named.get((kind, name), ()):
-            if raw.identity[2] == namespace and (not group or raw.group == group):
+            of = raw.info.group if raw.info is not None else raw.group  # an older spelling is the same group
+            if raw.identity[2] == namespace and group in ("", of):
                 found: dict[str, Any] = json.loads(bytes(raw.text))
                 return found
         return None

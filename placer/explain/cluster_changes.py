@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from placer.disruption import protections
 from placer.explain.cases import Change, needed, pod_words, without_pods
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
@@ -93,7 +94,8 @@ def ended_gangs(question: Question) -> Iterator[Change]:
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
     for name, pods in question.deadline.each(islice(helping, TOLD)):
         called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
-        change = f"wait until {name} ends ({plural(len(pods), 'pod')})" + (
+        kept = protections(question.placed.instance, (pod.key for pod in pods))
+        change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})" + (
             ", though they call each other" if called else ""
         )
         rank = LAST if called else END, len(pods)

@@ -189,7 +189,7 @@ def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
 def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
     """What must be evicted or moved for a group, by ``preempt``; None where there is no time for it."""
     seconds = min(DISTURBING, deadline.left)
-    return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds)
+    return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds, costs=False)
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
+from placer.instance.keys import label_word
 from placer.instance.problem import Term
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
@@ -229,7 +230,7 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
         old = question.instance.nodes[name].labels
         for key, value in opened[name].labels.items():
             if old.get(key) != value:
-                said.add(f"{key}={value}")
+                said.add(f"{key}={label_word(value)}")
                 edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
         gone = sorted(old.keys() - opened[name].labels.keys())
         said |= {f"without {key}" for key in gone}

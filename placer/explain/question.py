@@ -34,7 +34,10 @@ _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
     "PodAntiAffinity": lambda asked: (term.topology_key for term in asked.anti_affinity),
     "TopologySpread": lambda asked: (key for limit in asked.spread for key in limit.keys),
     "TopologyTooNarrow": lambda asked: (unit.topology_key for unit in asked.units),
-    "Exclusive": lambda asked: (unit.topology_key for unit in asked.units if unit.exclusive),
+    "Exclusive": lambda asked: (
+        *(unit.topology_key for unit in asked.units if unit.exclusive),
+        *(job.topology_key for job in asked.jobs),
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
-from placer.instance.keys import GroupKey, Key
+from placer.instance.keys import GroupKey, Key, label_word
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Constraints:
         """What the node should be by its labels and is not."""
         for label, value in self.selector:
             if node.labels.get(label) != value:
-                return f"node selector {label}={value}"
+                return f"node selector {label}={label_word(value)}"
         if not all(_is_matched(terms, node) for terms in self.required):
             return "required node affinity"
         if self.os and not _is_matched(self.os_terms, node):
@@ -433,6 +433,27 @@ class DomainUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildJob:
+    """That a pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
+
+    Parameters
+    ----------
+    topology_key
+        Node label.
+    exclusive
+        Whether the pod's own Job is exclusive in it: no pod of one that is not may be in its domain.
+    """
+
+    topology_key: str
+    exclusive: bool
+
+    @property
+    def opposite(self) -> ChildJob:
+        """The pods that it keeps off."""
+        return ChildJob(self.topology_key, not self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """What a pod asks of the pods around it; shared between equal pods.
 
@@ -447,20 +468,27 @@ class Neighbours:
     units
         The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
         exclusive.
+    jobs
+        What it is to exclusive Jobs of JobSets (C15), one for each of their keys.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadLimit, ...] = ()
     units: tuple[DomainUnit, ...] = ()
+    jobs: tuple[ChildJob, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread or self.units)
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
 
 
 #: A pod that asks nothing of others.
 NO_NEIGHBOURS = Neighbours()
+
+
+#: Ends why a pod is protected where a mark of another system does it.
+BY_MARK = " protects it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,6 +570,11 @@ class Pod:
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def protecting_mark(self) -> str:
+        """The mark of another system that protects it (D2); empty: none does."""
+        return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
 #: A limit below every tier: what an unknown tierName admits (nothing).
@@ -671,6 +704,8 @@ class Group:
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
         Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
+    stated
+        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
     """
 
     key: GroupKey
@@ -689,6 +724,7 @@ class Group:
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
+    stated: str = ""
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:
@@ -745,6 +781,8 @@ class Queue:
         False: takes no new pods.
     weight
         What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    reclaimable
+        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     marks
         What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
     """
@@ -754,6 +792,7 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+    reclaimable: bool = True
     marks: tuple[NodeMark, ...] = ()
 
 
@@ -1135,6 +1174,16 @@ class Instance:
             path.append(queue)
             queue = self.queues[queue].parent
         return tuple(path)
+
+    def keeping_queue(self, pod: Pod) -> str | None:
+        """The queue of a pod where it is not reclaimable (D2); None: there is none, or it is."""
+        queue = self.queues.get(pod.queue or "")
+        return None if queue is None or queue.reclaimable else queue.name
+
+    def waiting_queue(self, group: Group) -> str | None:
+        """The queue that all pods of a group wait in; None: they wait in none, or in several."""
+        names = {self.pods[key].queue for key in group.pending}
+        return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None) -> str | None:
         """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""

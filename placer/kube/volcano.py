@@ -109,6 +109,7 @@ class QueueSpec(Schema, frozen=True, kw_only=True):
     guarantee: Guarantee | None = None
     deserved: Quantities | None = None
     parent: str | None = None
+    reclaimable: bool | None = None
     affinity: QueueAffinity | None = None
 
 

@@ -310,8 +310,10 @@ class Beside:
         """The same of pods that are in the way wherever they are."""
         if not cause.held or cause.holds is None:
             return ""
-        holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
-        names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
+        pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
+        entries = zip(self.classes.tolist(), self.nodes.tolist(), strict=True)
+        holding = [cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries]
+        names = self._listed(np.array(holding, dtype=bool), number, self.pods)
         return f"; {cause.held} {names}" if names else ""
 
     def _at(self, names: frozenset[str] | None) -> BoolArray:

@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from placer.dense import DenseGroup
 from placer.instance import Instance, PodState
+from placer.instance.keys import label_word
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit
 from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import NAMED, Cause, plural
+from placer.words import and_list, some
 
 __all__ = ["LabelDomains"]
 
@@ -90,7 +92,9 @@ class LabelDomains:
         label, there = unit.topology_key, self._running.get(unit, set())
         who = f"{unit.name} needs {plural(asked, 'pod')} in one domain of {label}"
         if len(there) > 1 or None in there:
-            return Cause("TopologyTooNarrow", f"{who}; its running pods are in no one domain of it")
+            named = sorted("no domain" if value is None else label_word(value) for value in there)
+            where = and_list(some(named, NAMED))
+            return Cause("TopologyTooNarrow", f"{who}; its running pods are in no one domain of it, but in {where}")
         if not rooms:
             return Cause("TopologyTooNarrow", f"{who}; no node carries that label")
         return self._lacking(
@@ -114,7 +118,9 @@ class LabelDomains:
         best = max(sorted(rooms), key=lambda value: rooms[value])
         if rooms[best] >= asked:
             return None
-        text = f"{who} ({unit.topology_key}={best}) has room for {rooms[best]}, {asked - rooms[best]} too few"
+        text = (
+            f"{who} ({unit.topology_key}={label_word(best)}) has room for {rooms[best]}, {asked - rooms[best]} too few"
+        )
         nodes = (name for name, node in self.instance.nodes.items() if node.labels.get(unit.topology_key) == best)
         return Cause("Exclusive" if code == "Exclusive" else "TopologyTooNarrow", text, frozenset(nodes))
 

@@ -242,7 +242,10 @@ class NecessaryConditions:
         path = self.instance.queue_path
         held = f"the room in Queue {queue} went to"
         return Cause(
-            "QueueCapability", message, held=held, holds=lambda pod: queue in path(pod.queue) and pod.requests[name] > 0
+            "QueueCapability",
+            message,
+            held=held,
+            holds=lambda pod, _: queue in path(pod.queue) and pod.requests[name] > 0,
         )
 
     def _least(self, pods: int, amounts: Most, most: Most) -> int:

@@ -61,7 +61,9 @@ def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | Non
 def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:
     before, roles = group.placed_before, list(_unmet_of_roles(instance, group, keys))
     if before + len(keys) < group.min_member:
-        roles.insert(0, f"minMember is {group.min_member}, but there {_there_are(len(keys), before)}")
+        roles.insert(
+            0, f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
+        )
     yield from ["; ".join(roles)] if roles else []
     for index, policy in enumerate(group.policies):
         counts = _sub_group_sizes(instance, group, keys)

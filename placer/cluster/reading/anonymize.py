@@ -35,16 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
-from placer.kube.marks import (
-    KUEUE_POD_SET_GROUP,
-    KUEUE_PREFERRED,
-    KUEUE_UNCONSTRAINED,
-    KUEUE_WORKLOAD,
-    SHARES,
-    SLICES,
-    VOLCANO_NUMA,
-    kept_labels,
-)
+from placer.kube.marks import MARKS, SHARES, Place, Value, is_protection, kept_labels
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -101,7 +92,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("alpha.jobset.sigs.k8s.io/no-schedule", "alpha.jobset.sigs.k8s.io/node-selector"),
         *("leaderworkerset.sigs.k8s.io/exclusive-topology", "leaderworkerset.sigs.k8s.io/group-index"),
         *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology", "leaderworkerset.sigs.k8s.io/subgroup-index"),
-        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"),
+        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index", "jobset.sigs.k8s.io/job-key"),
         *("metadata.name", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os"),
         *("kubernetes.io/hostname", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
         *("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build"),
@@ -164,13 +155,24 @@ _NAMING = frozenset(
         "scheduling.volcano.sh/group-name",
         "scheduling.volcano.sh/queue-name",
         "volcano.sh/task-spec",
-        *(KUEUE_POD_SET_GROUP, KUEUE_WORKLOAD),
     )
 )
-_STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED, VOLCANO_NUMA))
-_PRESENT = frozenset(("kubernetes.io/config.mirror", KUEUE_UNCONSTRAINED, *SHARES, *SLICES))
-#: Annotations that hold the key of a label.
-_LABEL_KEYS = frozenset((*DOMAIN_ANNOTATIONS, KUEUE_PREFERRED))
+_STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))
+_PRESENT = frozenset(("kubernetes.io/config.mirror",))
+#: Annotations and labels that are marks of other systems, and what their values hold.
+_NOTES = {each.name: each.value for each in MARKS if each.place is Place.ANNOTATION}
+_FIXED_LABELS = frozenset(each.name for each in MARKS if each.place is Place.LABEL and each.value is Value.WORD)
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,18}")
+#: Words that marks may have; another one is a name to us.
+_MARK_WORDS = frozenset(
+    (
+        *("true", "false", "Strict", "NonStrict", "once-satisfied", "waiting-and-running", "only-waiting"),
+        *("MustGather", "PreferGather", "preemptible", "non-preemptible"),
+        *("none", "best-effort", "restricted", "single-numa-node"),
+    )
+)
+#: What is read of JSON in marks.
+_JSON_FIELDS = frozenset(("name", "minMember", "gatherStrategy", "strategy"))
 
 
 def anonymized(snapshot: Snapshot) -> Snapshot:
@@ -271,7 +273,7 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 def _object(key: str, value: Document, name: Rename) -> Document:
     """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
     if key in _LABELS:
-        return {_key(label, name): _names(text, name) for label, text in value.items()}
+        return {_key(label, name): _label(label, text, name) for label, text in value.items()}
     if key in _AMOUNTS:
         return {_resource(resource, name): amount for resource, amount in value.items()}
     if key == "minTaskMember":
@@ -359,18 +361,57 @@ def _names(value: Any, name: Rename) -> Any:
     return name(value) if isinstance(value, str) else value
 
 
+def _label(label: str, text: Any, name: Rename) -> Any:
+    """The value of a label: that of a mark as far as it is a word, any other is a name."""
+    if isinstance(text, str) and is_protection(label, text):
+        return text
+    return _word(text, name) if label in _FIXED_LABELS else _names(text, name)
+
+
 def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, str]]:
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
-        elif key in _LABEL_KEYS:
+        elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
-        elif key in _STAYING:
+        elif key in _STAYING or is_protection(key, text):
             yield key, text
+        elif key in _NOTES:
+            yield key, _mark(_NOTES[key], text, name)
         elif key in _PRESENT:
             yield key, ""
         elif key == UNREADABLE:
             yield key, "what was found is not told"
+
+
+def _mark(holds: Value, text: str, name: Rename) -> str:
+    """The value of a mark of another system."""
+    if holds is Value.JSON:
+        try:
+            return msgspec.json.encode(_within(msgspec.json.decode(text.encode()), "", name)).decode()
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            return "this was not JSON"
+    return name(text) if holds is Value.NAME else _key(text, name) if holds is Value.KEY else _word(text, name)
+
+
+def _within(value: Any, key: str, name: Rename) -> Any:
+    """What is read of a value in JSON, with other names."""
+    if isinstance(value, list):
+        return [_within(each, key, name) for each in value]
+    if isinstance(value, dict):
+        return {field: _within(each, field, name) for field, each in value.items() if field in _JSON_FIELDS}
+    if not isinstance(value, str):
+        return value
+    if key == "strategy":
+        return _word(value, name)
+    return name(value) if key else "/".join(map(name, value.split("/")))
+
+
+def _word(text: Any, name: Rename) -> Any:
+    """A number, or a word that marks may have; any other text is a name."""
+    if not isinstance(text, str) or text in _MARK_WORDS or _NUMBER.fullmatch(text):
+        return text
+    return name(text)
 
 
 def _policy(document: Document, name: Rename) -> Document:
