@@ -90,15 +90,26 @@ def _tolerates(pod: Pod, taint: Taint) -> bool:
 
 
 def _labelled(node: Node, pod: Pod) -> Node | None:
-    labels: dict[str, str] | None = {**node.labels, **dict(pod.constraints.selector)}
-    for terms in pod.constraints.required:
-        ways = [way for term in terms if labels is not None and (way := _meeting(term, node.name, labels)) is not None]
-        labels = min(ways, key=lambda way: len(way.items() ^ node.labels.items()), default=None)
-    if labels is not None and node.labels.get(NODE_GROUP) is None:
-        labels |= {key: value for mark in pod.constraints.marks for key, value in _node_group(mark.term)}
-    if labels is None or any(labels.get(key) != node.labels.get(key) for key in _FACTS):
+    labels = _meeting_all(pod.constraints.required, node.name, {**node.labels, **dict(pod.constraints.selector)})
+    if labels is None:
         return None
-    return replace(node, labels=labels) if labels != node.labels else None
+    if node.labels.get(NODE_GROUP) is None:
+        labels |= {key: value for mark in pod.constraints.marks for key, value in _node_group(mark.term)}
+    fixed = all(labels.get(key) == node.labels.get(key) for key in _FACTS)
+    return replace(node, labels=labels) if fixed and labels != node.labels else None
+
+
+def _meeting_all(required: Sequence[Sequence[Term]], name: str, labels: dict[str, str]) -> dict[str, str] | None:
+    """The labels with which a node meets a term of each list, with as few changes as each list allows; None: none."""
+    found = labels
+    for terms in required:
+        ways = (_meeting(term, name, found) for term in terms)
+        possible = [way for way in ways if way is not None]
+        least = min(possible, key=lambda way: len(way.items() ^ labels.items()), default=None)
+        if least is None:
+            return None
+        found = least
+    return found
 
 
 def _node_group(term: Term) -> Iterator[tuple[str, str]]:
