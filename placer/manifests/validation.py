@@ -8,7 +8,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from placer.kube.reader import Misfit
 from placer.legible import shown
 from placer.manifests import syntax
 from placer.manifests.faults import MOST, Faults, path_text, wrongs
-from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject
+from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject, split
 from placer.manifests.syntax import Text
 from placer.quantity import LIMIT_UNITS, parse
 
@@ -675,9 +675,16 @@ def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> Iterator[
         if text.name in held:
             if held[text.name]:
                 yield UselessFile(text.name, True)
-        elif _is_empty(text):
+        elif _is_stray(text) if text.found else _is_empty(text):
             yield UselessFile(text.name, False)
 
 
 def _is_empty(text: Text) -> bool:
     return not text.is_json and not any(document.pieces for document in syntax.documents(bytes(text.data)))
+
+
+def _is_stray(text: Text) -> bool:
+    """Whether a text without objects, in a folder, is none of an empty list: nothing in it is an object."""
+    faults = Faults()
+    split([replace(text, found=False)], faults)
+    return bool(faults) or _is_empty(text)
