@@ -9,6 +9,7 @@ from typing import Any
 
 import api
 import commands
+import fields
 import pictures
 import policy
 from mkdocs.config.defaults import MkDocsConfig
@@ -20,6 +21,7 @@ _PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
 #: What there is to stand in a page.
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands.as_markdown,
+    "fields": fields.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
     **pictures.PICTURES,

@@ -18,6 +18,7 @@ here                                      Node, Policy, and each pod with its pl
 ``unsupported``                           what is not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
+``ignored_fields``                        fields that limit what waits and that no rule reads
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
 ========================================  =================================================================
@@ -58,6 +59,7 @@ from placer.instance.gangs import (
     note_misplaced_names,
     workload_gangs,
 )
+from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
 from placer.instance.keys import GroupKey, Key
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
@@ -71,7 +73,6 @@ from placer.instance.notices import (
     note_network,
     note_pods_not_made,
     note_preferences,
-    note_queue_shares,
     note_unlimited_bandwidth,
     note_unread_owners,
 )
@@ -318,6 +319,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
+    note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -365,6 +367,7 @@ def make_instance(
         set_aside=set_aside(pods_written, ownership),
     )
     _note(instance, objects, present, findings)
+    note_ignored_fields(instance, objects, entries, findings)
     return replace(instance, findings=findings.all())
 
 
@@ -476,7 +479,6 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
     _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    note_queue_shares(instance, objects.queues, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:

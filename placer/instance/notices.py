@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
     from placer.kube.scheduler_plugins import AppGroupSpec
-    from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
 
@@ -40,7 +39,6 @@ __all__ = [
     "note_network",
     "note_pods_not_made",
     "note_preferences",
-    "note_queue_shares",
     "note_unlimited_bandwidth",
     "note_unread_owners",
 ]
@@ -97,8 +95,6 @@ _NOT_MADE = frozenset(
         ("apps", "DaemonSet"),
     }
 )
-#: Fields of a Queue that say what it is given beside others.
-_SHARES = ("weight", "guarantee", "deserved")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
@@ -167,27 +163,6 @@ def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest],
             found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
     for kind, subjects in found.items():
         findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
-
-
-def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:
-    """Note, once, what queues with pending pods are given beside each other and differ in: it decides nothing yet."""
-    asked = {pod.queue for pod in instance.pending}
-    shares = {f"Queue {each.name}": _shares(each) for each in queues if each.name in asked}
-    differing = [field for field in _SHARES if len({share[field] for share in shares.values()}) > 1]
-    if differing:
-        which = f"{' and '.join(differing)} of {counted(set(shares))}"
-        message = f"{which} differ and decide nothing yet: priority and capability do"
-        findings.add("QueueShareIgnored", min(shares), message)
-
-
-def _shares(queue: QueueManifest) -> dict[str, object]:
-    """What a queue is given, in a form that compares: nothing written is nothing given."""
-    spec = queue.spec
-    guarantee = spec.guarantee if spec is not None else None
-    guaranteed = (guarantee.resource if guarantee is not None else None) or {}
-    amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
-    given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
-    return {"weight": (spec.weight if spec is not None else None) or 1, **given}
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:

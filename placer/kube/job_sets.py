@@ -6,7 +6,7 @@ Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for `
 from __future__ import annotations
 
 from placer.kube.apps import JobSpec
-from placer.kube.base import Count, Name, NamespacedObject, Schema, TemplateMetadata
+from placer.kube.base import Count, Name, NamespacedObject, Present, Schema, TemplateMetadata
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
 __all__ = [
@@ -46,6 +46,7 @@ class ReplicatedJob(Schema, frozen=True, kw_only=True):
     replicas: Count | None = None
     template: ChildJobTemplate
     depends_on: tuple[DependsOnJob, ...] | None = None
+    scheduling: Present | None = None
 
 
 class JobSetNetwork(Schema, frozen=True, kw_only=True, rename={"enable_dns_hostnames": "enableDNSHostnames"}):
@@ -102,6 +103,7 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     startup_policy: StartupPolicy | None = None
     scheduling: JobSetScheduling | None = None
     suspend: bool | None = None
+    managed_by: str | None = None
 
 
 class JobSetCondition(Schema, frozen=True, kw_only=True):

@@ -32,6 +32,9 @@ __all__ = [
     "nearest",
     "nearest_kind",
     "read_fields",
+    "schema_in",
+    "type_fields",
+    "type_of",
 ]
 
 
@@ -290,8 +293,8 @@ def known_fields(info: KindInfo) -> Fields | None:
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
-    called = _data()["kinds"].get(f"{info.kind}.{info.group}".rstrip("."))
-    return None if called is None else _joined(_of_type(called), model)
+    called = type_of(info)
+    return _joined(_of_type(called), model) if called else None
 
 
 @cache
@@ -328,15 +331,24 @@ def _data() -> Mapping[str, Mapping[str, str]]:
     return data
 
 
+def type_of(info: KindInfo) -> str:
+    """Give the type of a kind's objects, as ``fields.json`` calls it; empty where it has none."""
+    return _data()["kinds"].get(f"{info.kind}.{info.group}".rstrip("."), "")
+
+
+def type_fields(called: str) -> dict[str, str]:
+    """Give the fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
+    words = (word.partition(":") for word in _data()["types"][called].split())
+    return {name: inner for name, _, inner in words}
+
+
 @cache
 def _of_type(called: str) -> Fields:
-    """Fields of a type; empty: anything may stand there, with a star: free keys with values of the type."""
     if not called:
         return _OPEN
     if called.startswith("*"):
         return Fields(values=_of_type(called[1:]))
-    words = (word.partition(":") for word in _data()["types"][called].split())
-    return Fields({name: _of_type(inner) for name, _, inner in words})
+    return Fields({name: _of_type(inner) for name, inner in type_fields(called).items()})
 
 
 @cache
@@ -348,7 +360,7 @@ def _joined(known: Fields, model: Any) -> Fields:
         spellings = either if declared.encode_name in either else (declared.encode_name,)
         parts = [names[each] for each in spellings if each in names]
         part = _together(parts) if parts else _of_annotation(declared.type)
-        inner = _schema_in(declared.type)
+        inner = schema_in(declared.type)
         if parts and inner is not None and part.names:
             part = _joined(part, inner)
         names.update(dict.fromkeys(spellings, part))
@@ -361,8 +373,8 @@ def _together(parts: Sequence[Fields]) -> Fields:
     return Fields({name: each for part in parts for name, each in part.names.items()})
 
 
-def _schema_in(annotation: Any) -> Any:
-    """The schema of what stands in a field or in its list; None where it is none, or only its presence matters."""
+def schema_in(annotation: Any) -> Any:
+    """Give the schema of what stands in a field or in its list; None where only its presence or its value matters."""
     inner = without_none(annotation)
     if get_origin(inner) is tuple:
         inner = without_none(get_args(inner)[0])
