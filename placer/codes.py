@@ -509,8 +509,8 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct `spec.parent` of one of them.",
     ),
     "QueueShareIgnored": Code(
-        "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: placer "
-        "does not share by these yet.",
+        "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "
+        "placer does not share by these yet.",
         "weight and deserved of Queue research and 2 others decide nothing yet: priority of pods and capability do",
         "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
     ),

@@ -19,6 +19,7 @@ here                                      Node, Policy, and each pod with its pl
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
 ``ignored_fields``                        fields that limit what waits and that no rule reads
+``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
 ========================================  =================================================================
@@ -71,7 +72,6 @@ from placer.instance.notices import (
     note_keys_without_nodes,
     note_limits_without_tree,
     note_network,
-    note_pods_not_made,
     note_preferences,
     note_unlimited_bandwidth,
     note_unread_owners,
@@ -98,6 +98,7 @@ from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
+from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
 from placer.quantity import Resources
 
@@ -365,9 +366,12 @@ def make_instance(
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,
         set_aside=set_aside(pods_written, ownership),
+        absent_work=absent_work(objects, ownership),
     )
     _note(instance, objects, present, findings)
     note_ignored_fields(instance, objects, entries, findings)
+    waiting = (entry.pod for entry in present if entry.state is PodState.PENDING)
+    note_limits_not_read(waiting, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
 

@@ -37,7 +37,6 @@ __all__ = [
     "note_keys_without_nodes",
     "note_limits_without_tree",
     "note_network",
-    "note_pods_not_made",
     "note_preferences",
     "note_unlimited_bandwidth",
     "note_unread_owners",
@@ -88,13 +87,6 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
-#: (API group, kind) of workloads that are not read, and whose pods would have to be there.
-_NOT_MADE = frozenset(
-    {
-        ("", "ReplicationController"),
-        ("apps", "DaemonSet"),
-    }
-)
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
@@ -113,42 +105,6 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         message = f"{kind} {what}, so {counted(subjects)} count as pods by themselves and not as a gang of it"
         hint = "; Policy gangs: owners makes each one" if kind in _GANG_LABELS.values() else ""
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
-
-
-def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
-    """Note, once per kind, workloads that no pod is made of offline and of which none is there: they take no room.
-
-    In a live ``cluster`` the pods that count are there, and nothing is noted.
-    """
-    found: dict[str, set[str]] = {}
-    for kind, workload in () if cluster else _not_made(objects):
-        found.setdefault(kind, set()).add(workload)
-    present = set(filter(None, map(_made_by, objects.pods))) if found else set()
-    for kind, workloads in found.items():
-        if workloads - present:
-            what = f"no pod of {counted(workloads - present)} is in the instance"
-            message = f"{kind} is not expanded, and {what}: its pods take no room and are not placed"
-            findings.add("UnsupportedKind", kind, message)
-
-
-def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
-    """Kind and name of each workload of which no pods are made offline."""
-    for group, kind, namespace, name in objects.skipped_names:
-        if (group, kind) in _NOT_MADE:
-            yield (f"{kind}.{group}" if group else kind), f"{kind} {namespace or 'default'}/{name}"
-    for each in objects.replica_sets:
-        if controller(each.metadata) is None:
-            yield "ReplicaSet.apps", f"ReplicaSet {each.namespace}/{each.name}"
-
-
-def _made_by(pod: PodManifest) -> str | None:
-    """The workload that made a pod, as far as it is of a kind of which no pods are made offline."""
-    for label, kind in _GANG_LABELS.items():
-        name = (pod.metadata.labels or {}).get(label)
-        if name is not None:
-            return f"{kind} {pod.namespace}/{name}"
-    owner = controller(pod.metadata)
-    return None if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
 
 
 def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:

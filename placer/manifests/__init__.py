@@ -105,12 +105,13 @@ def read_objects(
     with_: Sequence[str | Path | Text] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
+    lenient: bool = False,
 ) -> list[RawObject]:
     """Read an instance's objects from files as text, to be changed again before they are validated.
 
     Parameters
     ----------
-    paths, with_, without, set_
+    paths, with_, without, set_, lenient
         As :func:`load` takes them.
 
     Raises
@@ -119,7 +120,7 @@ def read_objects(
         As :func:`load`; what only validation finds is not told yet.
     """
     faults = Faults()
-    raws, _ = _edited(paths, with_, without, set_, faults)
+    raws, _ = _edited(paths, with_, without, set_, faults, lenient=lenient)
     faults.raise_any()
     return raws
 

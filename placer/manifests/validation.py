@@ -19,6 +19,7 @@ from placer.errors import Fault
 from placer.kube.base import CONTROL
 from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind
 from placer.kube.reader import Misfit
+from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, read_workload
 from placer.legible import shown
 from placer.manifests import syntax
 from placer.manifests.faults import MOST, Faults, path_text, wrongs
@@ -165,6 +166,8 @@ class Objects:
         Files that give the instance nothing.
     unread
         Objects that cannot be read and are set aside: of a cluster, or where that was asked for.
+    unread_workloads
+        Workloads of kinds that are not read and that still make pods.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -200,6 +203,7 @@ class Objects:
     unknown_fields: tuple[UnknownField, ...] = ()
     useless_files: tuple[UselessFile, ...] = ()
     unread: tuple[UnreadObject, ...] = ()
+    unread_workloads: tuple[UnreadWorkload, ...] = ()
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
@@ -323,6 +327,7 @@ class _Validation:
     def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
         self._faults, self._lenient, self._listed = faults, lenient, listed
         self._unread: list[UnreadObject] = []
+        self._workloads: list[UnreadWorkload] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._held: dict[str, _Held] = {}
@@ -360,6 +365,9 @@ class _Validation:
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
             self._check_words(raw)
+            if (raw.group, raw.kind) in WORKLOADS and len(self._workloads) < _SKIPPED_NAMES:
+                found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
+                self._workloads += [found] if found is not None else []
 
     def _new_kind(self, raw: RawObject) -> _Kind:
         if len(self._kinds) >= KINDS_MOST:
@@ -451,6 +459,7 @@ class _Validation:
             sha256=self._hash.hexdigest(),
             unknown_fields=tuple(self._unknown()),
             unread=tuple(self._unread),
+            unread_workloads=tuple(self._workloads),
             snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
             gates=self._snapshot is not None and self._snapshot.gates,
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in self._held.items()},
