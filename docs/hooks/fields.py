@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placer.kube.field_uses import FieldUse, Use, field_uses
+from placer.kube.field_uses import FieldClass, FieldUse, field_uses
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 
 #: Fields of every object.
@@ -27,7 +27,7 @@ def _kind(info: KindInfo) -> Iterator[str]:
         yield from ("| field | is | |", "| --- | --- | --- |")
         yield from (f"| `{each.path}` | {_word(each)} | {each.words} |" for each in said)
         yield ""
-    for use in (Use.READ, Use.NEUTRAL):
+    for use in (FieldClass.READ, FieldClass.NEUTRAL):
         paths = [f"`{each.path}`" for each in uses if each.use is use]
         if paths:
             yield from (f"{use.value.capitalize()}: {', '.join(paths)}.", "")

@@ -7,7 +7,7 @@ given beside each other is one finding, ``QueueShareIgnored``; preferences are `
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings, counted
@@ -158,31 +158,29 @@ def _more(wanted: Quantities, asked: Sequence[Resources]) -> Iterator[tuple[str,
 
 def _note_queue_shares(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
     """Note, once, what queues with pending pods are given beside others, and what others hold back from them."""
-    given: dict[str, set[str]] = {}
-    for each in queues if asked else ():
-        for field, stated in _shares(each).items():
-            if stated and (each.name in asked or field == "guarantee"):
-                given.setdefault(field, set()).add(f"Queue {each.name}")
-    if given:
-        subjects = set().union(*given.values())
-        which = f"{' and '.join(field for field in _SHARES if field in given)} of {counted(subjects)}"
-        verb = "decides" if len(given) == 1 and len(subjects) == 1 else "decide"
-        message = f"{which} {verb} nothing yet: priority of pods and capability do"
-        findings.add("QueueShareIgnored", min(subjects), message)
+    given = {(field, f"Queue {each.name}") for each in queues for field in _shares(each, each.name in asked)}
+    if asked and given:
+        subjects = {subject for _, subject in given}
+        fields = [field for field in _SHARES if any(each == field for each, _ in given)]
+        verb = "decides" if len(given) == 1 else "decide"
+        what = f"{' and '.join(fields)} of {counted(subjects)} {verb} nothing yet"
+        findings.add("QueueShareIgnored", min(subjects), f"{what}: priority of pods and capability do")
 
 
-def _shares(queue: QueueManifest) -> Mapping[str, bool]:
-    """Whether a queue is given something: nothing written is nothing given."""
+def _shares(queue: QueueManifest, asked: bool) -> Iterator[str]:
+    """What a queue is given, nothing written being nothing given; of one in which nothing waits what it holds back."""
     spec = queue.spec
     if spec is None:
-        return {}
-    guaranteed = spec.guarantee.resource if spec.guarantee is not None else None
-    return {
-        "weight": (spec.weight or 1) != 1,
-        "guarantee": any((guaranteed or {}).values()),
-        "deserved": any((spec.deserved or {}).values()),
-        "priority": bool(spec.priority),
-    }
+        return
+    if _is_something(spec.guarantee.resource if spec.guarantee is not None else None):
+        yield "guarantee"
+    if asked:
+        given = {"weight": spec.weight not in (None, 1), "deserved": _is_something(spec.deserved)}
+        yield from (field for field, is_given in (*given.items(), ("priority", spec.priority)) if is_given)
+
+
+def _is_something(amounts: Quantities | None) -> bool:
+    return any((amounts or {}).values())
 
 
 def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:

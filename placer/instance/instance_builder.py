@@ -370,8 +370,7 @@ def make_instance(
     )
     _note(instance, objects, present, findings)
     note_ignored_fields(instance, objects, entries, findings)
-    waiting = (entry.pod for entry in present if entry.state is PodState.PENDING)
-    note_limits_not_read(waiting, made, objects, findings, cluster=cluster)
+    note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
 

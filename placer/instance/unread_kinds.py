@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import SET_LABELS
 from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods
+from placer.instance.problem import PodState
 from placer.instance.workload_blueprints import job_finished
 from placer.kube.base import NamespacedObject, controller
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
 
 if TYPE_CHECKING:
     from placer.instance.expansion import Expansion
+    from placer.instance.gangs import PodEntry
     from placer.kube.apps import DeploymentManifest, StatefulSetManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.pod import PodManifest
@@ -90,39 +92,36 @@ def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
 
 
 def note_limits_not_read(
-    pending: Iterable[PodManifest], made: Expansion, objects: Objects, findings: Findings, *, cluster: bool
+    entries: Iterable[PodEntry], made: Expansion, objects: Objects, findings: Findings, *, cluster: bool
 ) -> None:
     """Note, once per kind, queues and quotas of other systems that pending pods belong to.
 
     In a ``cluster`` a mark means nothing where the kind is not served.
     """
-    there: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for group, kind, namespace, _ in objects.skipped_names:
-        there[group, kind].add(namespace)
-    waiting = list(pending)
-    named = _Named(objects, made)
+    waiting = [entry.pod for entry in entries if entry.state is PodState.PENDING]
+    there, named = _namespaces(objects), _Named(objects, made)
     for limit in LIMITS:
-        namespaces = set().union(*(there.get((group, limit.kind), ()) for group in limit.groups))
-        subjects: set[str] = set()
-        queues: set[str] = set()
-        for pod in waiting:
-            queue = next(named.of(pod, limit), "") if namespaces or not (cluster and limit.groups) else ""
-            if queue or (_limits_namespace(limit, namespaces, pod) and (not limit.on_making or named.is_made(pod))):
-                subjects.add(f"Pod {pod.namespace}/{pod.name}")
-                queues.update({queue} - {""})
-        if subjects:
-            which = f" of {counted(queues)}" if queues else ""
-            message = f"{limit.full} is not read: the limits{which} that hold for {counted(subjects)} decide nothing"
-            findings.add("UnsupportedKind", limit.full, message)
+        namespaces = set().union(*(there[group, limit.kind] for group in limit.groups))
+        counts = bool(namespaces) or not cluster or not limit.groups
+        found = ((pod, named.limited_by(pod, limit, namespaces, counts)) for pod in waiting)
+        _note_limit(limit, {f"Pod {pod.namespace}/{pod.name}": by for pod, by in found if by is not None}, findings)
 
 
-def _limits_namespace(limit: UnreadLimit, namespaces: set[str], pod: PodManifest) -> bool:
-    return limit.of_namespace and not namespaces.isdisjoint((pod.namespace, _ALL, *_unsaid(pod)))
+def _namespaces(objects: Objects) -> dict[tuple[str, str], set[str]]:
+    """API group and kind, of those that are not read, to the namespaces in which there is one."""
+    there: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for group, kind, namespace, name in objects.skipped_names:
+        there[group, kind].add(_ALL if name == _ALL else namespace or "default")
+    return there
 
 
-def _unsaid(pod: PodManifest) -> tuple[str, ...]:
-    """How the namespace of a pod is written where it is left out."""
-    return ("",) if pod.namespace == "default" else ()
+def _note_limit(limit: UnreadLimit, limited: Mapping[str, str], findings: Findings) -> None:
+    """Note one kind; pods to the name of what limits them, which is empty where they name none."""
+    if limited:
+        queues = {queue for queue in limited.values() if queue}
+        which = f" of {counted(queues)}" if queues else ""
+        message = f"the limits{which} that hold for {counted(set(limited))} decide nothing"
+        findings.add("UnsupportedKind", limit.full, f"{limit.full} is not read: {message}")
 
 
 class _Named:
@@ -136,15 +135,22 @@ class _Named:
             if notes:
                 self._notes[_label(each)] = notes
 
-    def of(self, pod: PodManifest, limit: UnreadLimit) -> Iterator[str]:
+    def limited_by(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str], counts: bool) -> str | None:
+        """The object that limits a pod: by name where names count, empty where it is any of the namespace, or None."""
+        queue = next(self._of(pod, limit), None) if counts else None
+        return "" if queue is None and self._is_within(pod, limit, namespaces) else queue
+
+    def _of(self, pod: PodManifest, limit: UnreadLimit) -> Iterator[str]:
         """Names of the objects that a pod, or a workload that makes it, names by a mark."""
-        own = ({**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})}) if limit.marks else {}
+        own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
         for notes in (own, *(self._notes.get(each, {}) for each in _makers(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
 
-    def is_made(self, pod: PodManifest) -> bool:
-        """Whether no API server has admitted a pod: it is made here of a workload."""
-        return id(pod.metadata) in self._made
+    def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
+        """Whether a pod is in one of the namespaces that a limit holds for, of some only when it is made here."""
+        if not limit.of_namespace or namespaces.isdisjoint((pod.namespace, _ALL)):
+            return False
+        return not limit.on_making or id(pod.metadata) in self._made
 
 
 def _workloads(objects: Objects) -> Iterator[NamespacedObject]:

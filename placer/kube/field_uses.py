@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from placer.kube.kinds import KindInfo, schema_in, type_fields, type_of
 from placer.kube.reader import fields_of
 
-__all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldUse", "Use", "field_uses"]
+__all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldClass", "FieldUse", "field_uses"]
 
 
-class Use(Enum):
+class FieldClass(Enum):
     """What placer makes of a field."""
 
     READ = "read"
@@ -208,7 +208,7 @@ class FieldUse(NamedTuple):
 
     path: str
     at: tuple[str, str]
-    use: Use | None
+    use: FieldClass | None
 
     @property
     def words(self) -> str:
@@ -234,7 +234,7 @@ def _uses(called: str, model: Any, path: str) -> Iterator[FieldUse]:
     declared = {each.encode_name: each.type for each in fields_of(model)}
     for name, inner in type_fields(called).items():
         use, where = _use((called, name), name in declared), f"{path}.{name}" if path else name
-        below = schema_in(declared[name]) if use is Use.READ else None
+        below = schema_in(declared[name]) if use is FieldClass.READ else None
         if below is None or not inner or inner in _ONCE:
             yield FieldUse(where, (called, name), use)
         else:
@@ -245,11 +245,11 @@ def _uses(called: str, model: Any, path: str) -> Iterator[FieldUse]:
 _ONCE = ("PodTemplateSpec", "LabelSelector")
 
 
-def _use(at: tuple[str, str], declared: bool) -> Use | None:
+def _use(at: tuple[str, str], declared: bool) -> FieldClass | None:
     if at in IGNORED:
-        return Use.IGNORED
+        return FieldClass.IGNORED
     if at in REFUSED:
-        return Use.REFUSED
+        return FieldClass.REFUSED
     if declared:
-        return Use.READ
-    return Use.NEUTRAL if at[1] in NEUTRAL.get(at[0], "").split() else None
+        return FieldClass.READ
+    return FieldClass.NEUTRAL if at[1] in NEUTRAL.get(at[0], "").split() else None

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placer.kube import marks
+
 __all__ = [
     "KUEUE_GATES",
     "KUEUE_QUEUES",
@@ -39,7 +41,7 @@ WORKLOADS = frozenset(
     )
 )
 #: Labels by which a workload or pod names its queue of Kueue.
-KUEUE_QUEUES = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name")
+KUEUE_QUEUES = (marks.KUEUE_QUEUE, marks.KUEUE_LOCAL_QUEUE)
 #: Gates by which Kueue holds pods back until it lets them in.
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 
@@ -133,15 +135,15 @@ class UnreadLimit:
 
 LIMITS = (
     UnreadLimit("LocalQueue", ("kueue.x-k8s.io",), "localqueues", KUEUE_QUEUES),
-    UnreadLimit("Queue", ("scheduling.run.ai",), "queues", ("kai.scheduler/queue", "runai/queue")),
+    UnreadLimit("Queue", ("scheduling.run.ai",), "queues", (marks.KAI_QUEUE, marks.RUNAI_QUEUE)),
     UnreadLimit(
         "ElasticQuota",
         ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.sigs.x-k8s.io"),
         "elasticquotas",
-        ("quota.scheduling.koordinator.sh/name",),
+        (marks.KOORDINATOR_QUOTA,),
         of_namespace=True,
     ),
-    UnreadLimit("queue of YuniKorn", marks=("yunikorn.apache.org/queue",)),
+    UnreadLimit("queue of YuniKorn", marks=(marks.YUNIKORN_QUEUE,)),
     UnreadLimit("ResourceQuota", ("",), "resourcequotas", of_namespace=True, on_making=True),
     UnreadLimit("LimitRange", ("",), "limitranges", of_namespace=True, on_making=True),
 )

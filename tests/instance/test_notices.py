@@ -67,10 +67,10 @@ def test_owners_that_may_mean_a_gang(case: str) -> None:
 
 
 def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
-    other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}}
+    other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     instance = instance_of(node("n1"), other)
     assert instance.findings == ()
-    assert instance.skipped == {"kubeflow.org/v1 PyTorchJob": 1}
+    assert instance.skipped == {"v1 Service": 1}
 
 
 def preferred(kind: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.kube.field_uses import IGNORED, NEUTRAL, REFUSED, Use, field_uses
+from placer.kube.field_uses import IGNORED, NEUTRAL, REFUSED, FieldClass, field_uses
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo, read_fields, type_of
 
 KINDS = [info for info in BY_ATTRIBUTE.values() if type_of(info)]
@@ -37,7 +37,7 @@ def test_what_is_ignored_is_declared_so_that_it_can_be_told() -> None:
     for info in KINDS:
         declared = read_fields(info)
         for each in field_uses(info):
-            if each.use is Use.IGNORED and each.at != ("ReplicaSet", "spec"):
+            if each.use is FieldClass.IGNORED and each.at != ("ReplicaSet", "spec"):
                 here: Any = declared
                 for step in each.path.split("."):
                     here = here.names[step]
