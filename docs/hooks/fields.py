@@ -18,7 +18,8 @@ def as_markdown() -> str:
 
 
 def _kind(info: KindInfo) -> Iterator[str]:
-    uses = [each for each in field_uses(info) if each.path.partition(".")[0] not in _COMMON]
+    by_path = {each.path: each for each in field_uses(info)}
+    uses = [each for path, each in by_path.items() if path.partition(".")[0] not in _COMMON]
     if not uses:
         return
     yield from (f"## {info.kind} of {info.group or 'the core group'}", "")

@@ -62,6 +62,10 @@ def _message(unknown: UnknownField) -> str:
         return f"more fields of {unknown.kind} are unknown than are told, and objects after this one were not looked at"
     if unknown.path == "kind":
         return f"no kind {unknown.kind} is read{others}; found like it: {unknown.nearest}"
+    if unknown.elsewhere:
+        read = "it is read all the same" if unknown.is_read else "it decides nothing"
+        where = f"{unknown.path} is no field of {unknown.kind}, but one of {' and '.join(unknown.elsewhere)}{others}"
+        return f"{where}: an API server drops it, {read}"
     nearest = f"; found like it: {unknown.nearest}" if unknown.nearest else ""
     return f"{unknown.path} is no field of {unknown.kind} and decides nothing{others}{nearest}"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from placer.kube.kinds import KindInfo, schema_in, type_fields, type_of
+from placer.kube.kinds import KindInfo, schema_in, type_fields, types_of
 from placer.kube.reader import fields_of
 
 __all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldClass", "FieldUse", "field_uses"]
@@ -121,7 +121,8 @@ NEUTRAL: Mapping[str, str] = {
         "bandwidthAllocatable bandwidthAllocated"
     ),
     "NodeCondition": "lastHeartbeatTime lastTransitionTime message reason",
-    "NodeResourceTopology.topology.node.k8s.io/zones": "attributes parent",
+    "NodeResourceTopology.topology.node.k8s.io/v1alpha1/zones": "attributes parent",
+    "NodeResourceTopology.topology.node.k8s.io/v1alpha2/zones": "attributes parent",
     "NodeSpec": "configSource externalID podCIDR podCIDRs podPreemptionPolicy providerID",
     "NodeStatus": (
         "addresses config daemonEndpoints declaredFeatures features images nodeInfo phase runtimeHandlers "
@@ -151,6 +152,7 @@ NEUTRAL: Mapping[str, str] = {
     "PodDisruptionBudgetStatus": (
         "conditions currentHealthy desiredHealthy disruptedPods expectedPods observedGeneration"
     ),
+    "PodGroup.scheduling.k8s.io/v1alpha2": "status",
     "PodGroup.scheduling.volcano.sh": "status",
     "PodGroup.scheduling.x-k8s.io": "status",
     "PodGroup.scheduling.x-k8s.io/spec": "scheduleTimeoutSeconds",
@@ -187,8 +189,11 @@ NEUTRAL: Mapping[str, str] = {
         "azureFile cephfs configMap csi downwardAPI emptyDir fc flexVolume flocker gitRepo glusterfs hostPath image "
         "nfs photonPersistentDisk portworxVolume projected quobyte scaleIO secret storageos vsphereVolume"
     ),
+    "alpha1WorkloadSpec": "controllerRef",
+    "alpha2PodGroupSpec": "podGroupTemplateRef resourceClaims",
+    "alpha2WorkloadSpec": "controllerRef podGroupTemplates",
     "beta1PodGroup": "status",
-    "beta1PodGroupSpec": "podGroupTemplateRef resourceClaims workloadRef",
+    "beta1PodGroupSpec": "resourceClaims workloadRef",
     "beta1WorkloadSpec": "compositePodGroupTemplates controllerRef podGroupTemplates",
 }
 
@@ -219,15 +224,15 @@ class FieldUse(NamedTuple):
 def field_uses(info: KindInfo) -> Iterator[FieldUse]:
     """Give every field of a kind and what placer makes of it, nothing below those that no rule reads.
 
-    A template of pods is one field: it is read as a pod is.
+    A template of pods is one field: it is read as a pod is. A field of several versions comes once for each.
 
     Parameters
     ----------
     info
         A kind of which all fields are written down.
     """
-    called = type_of(info)
-    return _uses(called, info.model, "") if called else iter(())
+    for called in types_of(info).values():
+        yield from _uses(called, info.model, "")
 
 
 def _uses(called: str, model: Any, path: str) -> Iterator[FieldUse]:

@@ -13,7 +13,7 @@ import json
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from types import MappingProxyType
 from typing import Any, cast, get_args, get_origin
 
@@ -34,7 +34,7 @@ __all__ = [
     "read_fields",
     "schema_in",
     "type_fields",
-    "type_of",
+    "types_of",
 ]
 
 
@@ -288,13 +288,35 @@ _VALUE = Fields()
 
 
 @cache
-def known_fields(info: KindInfo) -> Fields | None:
-    """Give every field of a kind, read or not; None where they are not written down."""
+def known_fields(info: KindInfo, version: str = "") -> Fields | None:
+    """Give every field of a kind, read or not; None where they are not written down.
+
+    Parameters
+    ----------
+    info
+        The kind.
+    version
+        Only fields that this version of it has; empty: all that any version has.
+    """
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
-    called = type_of(info)
-    return _joined(_of_type(called), model) if called else None
+    types = types_of(info)
+    if not types:
+        return None
+    if len(types) > 1 and version in types:
+        return _of_type(types[version])
+    whole = reduce(_merged, map(_of_type, types.values()))
+    return _joined(whole, model)
+
+
+def _merged(one: Fields, other: Fields) -> Fields:
+    """Fields that either of two places may have."""
+    names = dict(one.names)
+    for name, each in other.names.items():
+        there = names.get(name)
+        names[name] = _merged(there, each) if there is not None and there.names and each.names else there or each
+    return Fields(names, one.values or other.values, one.open or other.open)
 
 
 @cache
@@ -331,9 +353,16 @@ def _data() -> Mapping[str, Mapping[str, str]]:
     return data
 
 
-def type_of(info: KindInfo) -> str:
-    """Give the type of a kind's objects, as ``fields.json`` calls it; empty where it has none."""
-    return _data()["kinds"].get(f"{info.kind}.{info.group}".rstrip("."), "")
+def types_of(info: KindInfo) -> dict[str, str]:
+    """Give the type of a kind's objects by version, as ``fields.json`` calls it; empty where it has none.
+
+    What the file says without a version is that of the newest one.
+    """
+    called, kinds = f"{info.kind}.{info.group}".rstrip("."), _data()["kinds"]
+    if called not in kinds:
+        return {}
+    older = {each: kinds[f"{called}/{each}"] for each in info.versions if f"{called}/{each}" in kinds}
+    return {info.versions[-1]: kinds[called]} | older
 
 
 def type_fields(called: str) -> dict[str, str]:

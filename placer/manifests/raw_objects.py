@@ -340,8 +340,9 @@ def _object(parts: Mapping[str, Any]) -> Any:
 @cache
 def shape_of(api_version: str, kind: str) -> ObjectShape | None:
     """The shape of a kind without strays; None where the kind is not read or its fields are not known."""
-    info = KINDS.get((api_version.rpartition("/")[0], kind))
-    fields = known_fields(info) if info is not None else None
+    group, _, version = api_version.rpartition("/")
+    info = KINDS.get((group, kind))
+    fields = known_fields(info, version) if info is not None else None
     return None if fields is None else ObjectShape(fields)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from placer.errors import Fault
 from placer.kube.base import CONTROL
-from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind
+from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind, read_fields
 from placer.kube.reader import Misfit
 from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, read_workload
 from placer.legible import shown
@@ -83,6 +83,10 @@ class UnknownField:
         The known field, or kind, that is most like it; empty where there is none.
     count
         Number of objects that have it.
+    elsewhere
+        Versions of the kind that have the field.
+    is_read
+        Whether it is read all the same.
     """
 
     object: str
@@ -90,6 +94,8 @@ class UnknownField:
     path: str
     nearest: str
     count: int
+    elsewhere: tuple[str, ...] = ()
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +323,8 @@ class _Kind:
         self.first = raw
         self.count = 0
         is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
-        self.strays = _Strays(self.info) if is_read and self.info is not None else None
+        version = raw.api_version.rpartition("/")[2]
+        self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
 
@@ -594,8 +601,8 @@ _LONGEST = 200
 class _Strays:
     """Looks for them in the objects of one kind."""
 
-    def __init__(self, info: KindInfo) -> None:
-        self._fields = known_fields(info)
+    def __init__(self, info: KindInfo, version: str) -> None:
+        self._info, self._fields = info, known_fields(info, version)
         self._found: dict[Place, _Stray] = {}
         self._beyond: _Stray | None = None
         self._walked = 0
@@ -615,7 +622,13 @@ class _Strays:
     def all(self, kind: str) -> Iterator[UnknownField]:
         """Every one that was found; ``kind`` is the apiVersion and kind of the objects."""
         for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
-            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count)
+            elsewhere = tuple(
+                each
+                for each in self._info.versions
+                if stray.place and _has(known_fields(self._info, each), stray.place)
+            )
+            is_read = bool(elsewhere) and _has(read_fields(self._info), stray.place)
+            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count, elsewhere, is_read)
 
     def _walk(self, raw: RawObject, text: bytes, fields: Fields) -> set[Place]:
         places: set[Place] = set()
@@ -626,7 +639,7 @@ class _Strays:
                     self._beyond = _Stray(raw.label, count=1)
                     break
                 like = nearest(str(steps[-1]), above)
-                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like))
+                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like), place=place)
             places.add(place)
         self._walked += 1
         if self._walked == self._enough:
@@ -643,6 +656,14 @@ class _Stray:
     path: str = ""
     nearest: str = ""
     count: int = 0
+    place: Place = ()
+
+
+def _has(fields: Fields | None, place: Place) -> bool:
+    """Whether a place is known among some fields."""
+    for step in place:
+        fields = fields.under(step) if fields is not None and step is not None else fields
+    return fields is not None
 
 
 def _unknown(
