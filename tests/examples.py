@@ -1,4 +1,4 @@
-"""How many cases the test command of the README tries, and how many ``.ci/run``: some of them, and all."""
+"""How many cases the test command of the README tries, and how many ``.ci/exhaustive``: some of them, and all."""
 
 from __future__ import annotations
 

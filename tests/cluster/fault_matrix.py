@@ -332,7 +332,7 @@ def page() -> str:
         "Every kind of request of a pass that binds and tells, from the Lease to the last Event, and everything that",
         "may go wrong with it, tried against a real API server behind a proxy that delays, drops, forwards late,",
         "refuses and stalls (`tests/cluster/test_faults_matrix_live.py`; `python -m tests.cluster.fault_matrix` makes",
-        "this page). The test command tries a part of the cells, `.ci/run` all of them. After each, whatever the exit",
+        "this page). The test command tries a part of the cells, `.ci/exhaustive` the others. After each, whatever the exit",
         "code:",
         "",
         "- no pod was bound twice: counted at the proxy, by uid;",
