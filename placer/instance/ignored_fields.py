@@ -185,13 +185,12 @@ def _is_something(amounts: Quantities | None) -> bool:
 
 def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
     """Note queues in which Volcano lets nothing pass what waits first."""
-    strict = {
-        f"Queue {each.name}" for each in queues if each.name in asked and each.spec is not None and _is_fifo(each)
-    }
+    strict = {f"Queue {each.name}" for each in queues if each.name in asked and _is_fifo(each)}
     if strict:
         message = f"{counted(strict)}: spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"
         findings.add("FieldIgnored", min(strict), message)
 
 
 def _is_fifo(queue: QueueManifest) -> bool:
-    return queue.spec is not None and queue.spec.dequeue_strategy == "fifo"
+    strategy = queue.spec.dequeue_strategy if queue.spec is not None else None
+    return (strategy or "").endswith("fifo")
