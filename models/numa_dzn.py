@@ -50,6 +50,7 @@ def numa_lines(instance: Instance, pods: Sequence[Pod], node: Mapping[str, int])
     yield f"aligned = {len(aligned)};"
     yield names("aligned_name", [f"{name} in units of {unit[name]}" for name in aligned])
     yield numbers("device", map(is_device, aligned))
+    yield numbers("alone", (name == CPU or is_device(name) for name in aligned))
     yield numbers("whole_piece", (CORE // unit[name] if name == CPU else 1 for name in aligned))
     yield f"zones = {len(zones)};"
     labels = [f"{zone.name} of {name}" for name, zone in zones]

@@ -107,7 +107,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
         "`topologyKey`.",
         "wherever its pods fit otherwise, some would not be near the pods that they must be near (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in one topology.kubernetes.io/zone with pods of app=cache: Pod "
+        "ml/cache-0 is in a; there is room for one of them in b",
         "Start the pods that it must be near first, see that their labels are those of the term's `labelSelector` and "
         "its namespaces, label the nodes, or prefer instead of requiring.",
     ),
@@ -115,7 +116,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
         "that of a pod that runs.",
         "wherever its pods fit otherwise, pods would share a domain that one keeps the other off (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in no kubernetes.io/hostname with pods of app=db, themselves "
+        "among them: Pod ml/db-0 in n1 is in the way; 1 such domain (n1)",
         "Ask for fewer pods than there are domains of the `topologyKey`, use a smaller domain, or prefer instead of "
         "requiring.",
     ),
@@ -123,22 +125,26 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
         "nodes that have its `topologyKey`.",
         "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
-        "by pod there is room)",
+        "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of "
+        "pods of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such "
+        "domains (a, b)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),
     "Exclusive": Code(
         "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
-        "is exclusive in it, too (`exclusive-topology`).",
+        "is exclusive in it, too (`exclusive-topology`); or, of two Jobs of JobSets, which one that is exclusive does "
+        "not keep off.",
         "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
         "room for 6, 2 too few",
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
     ),
     "NumaAlignment": Code(
-        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",
-        "wherever its pods fit otherwise, kubelets would refuse pods that no NUMA zone has room for (tried every way; "
-        "pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container "
-        "main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
+        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one, or "
+        "not that in which a pod's init container was.",
+        "wherever its pods fit otherwise, kubelets would refuse pods for what their NUMA zones have left (tried every "
+        "way; pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: "
+        "container main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
         "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
     ),
     "NetworkCost": Code(
@@ -187,6 +193,7 @@ FindingCode = Literal[
     "FieldIgnored",
     "FileIgnored",
     "FractionalBytes",
+    "GangNoLongerWhole",
     "GroupNameMisplaced",
     "HardWithoutLimit",
     "HostUnknown",
@@ -200,6 +207,7 @@ FindingCode = Literal[
     "LabelInTwoDomains",
     "LinkOneWay",
     "LinkTwice",
+    "MarksDisagree",
     "MaxNetworkCostAbsent",
     "NameTaken",
     "NetperfKey",
@@ -223,6 +231,7 @@ FindingCode = Literal[
     "PodWithoutWorkload",
     "PolicyMatchesNothing",
     "PreferenceIgnored",
+    "ProtectionCosts",
     "QueueCycle",
     "QueueShareIgnored",
     "RegionAndZone",
@@ -312,6 +321,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "bytes, Mi 2^20",
         "Write `M` or `Mi`.",
     ),
+    "GangNoLongerWhole": Code(
+        "A PodGroup says that its gang was scheduled once, and fewer of its pods than the minimum are bound now. "
+        "Koordinator places the others one by one; placer places them only together.",
+        "PodGroup ml/train was scheduled once (status.phase Running), and 1 of minMember 3 pods are bound: its pods "
+        "are placed only if all of these are",
+        "Make room for all that are missing, or lower `spec.minMember`.",
+    ),
     "GroupNameMisplaced": Code(
         "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",
         "label scheduling.k8s.io/group-name of Pod ml/train-0 and 3 others is read as an annotation only, so each "
@@ -380,6 +396,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A NetworkTopology gives two costs for one link; the later one counts.",
         "NetworkTopology default/nt: the zone link z1 -> z2 has two costs, the later one counts",
         "Remove one of the entries.",
+    ),
+    "MarksDisagree": Code(
+        "Pods of one gang state different minimums of it in their labels or annotations; the largest counts.",
+        "pods of PodGroup ml/train state gang.scheduling.koordinator.sh/min-available 4 (Pod ml/train-0) and 3 (Pod "
+        "ml/train-1), expected one number: the largest counts",
+        "State the same number on all pods of the gang.",
     ),
     "MaxNetworkCostAbsent": Code(
         "A dependency says no `maxNetworkCost`, which counts as 0.",
@@ -477,9 +499,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
     ),
     "PartitionMismatch": Code(
-        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas, or the subgroups of a "
+        "LeaderWorkerSet at its size.",
         "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
-        "Correct `replicas` or `partitionPolicy`.",
+        "Correct `replicas` or `partitionPolicy`, `size` or `subGroupSize`.",
     ),
     "PlacementOfOtherInput": Code(
         "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "
@@ -502,6 +525,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
         "preferred affinity of Pod default/web-0 and 2 others decides nothing",
         "Nothing, if the preference may be missed; else make it a requirement.",
+    ),
+    "ProtectionCosts": Code(
+        "More goes, or less has room, than without the marks and queues that protect what runs.",
+        'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
+        "Nothing, or take the mark away (of a Queue: `reclaimable: false`) where the work may be disturbed after all.",
     ),
     "QueueCycle": Code(
         "Queues are each other's parents; the capability of each counts once.",
@@ -553,10 +581,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct the key.",
     ),
     "TwoGroups": Code(
-        "A pod names PodGroups of several APIs; it counts for the one that its scheduler would read, else for that of "
-        "Kubernetes itself, else for Volcano's.",
-        "Pod ml/train-0 names a PodGroup of scheduling.volcano.sh and one of scheduling.x-k8s.io; it counts for the "
-        "first",
+        "A pod names PodGroups of several APIs, or gangs by marks of several systems. It counts for the one that its "
+        "scheduler would read, an object before a mark, else for the first in the order of `docs/marks.md`.",
+        "Pod ml/train-0 names PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io; it counts for "
+        "the first",
         "Remove all but one.",
     ),
     "UnknownField": Code(
@@ -581,8 +609,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct the field that the message names; install the definition of the kind in the version that it names.",
     ),
     "UnsupportedKind": Code(
-        "A kind is not read that makes pods: those that are there are placed one by one, though they may be a gang, "
-        "and those that are not there take no room.",
+        "A kind or a mark is not read. Pods of a kind that is not read and makes pods are placed one by one, though "
+        "they may be a gang, and those that are not there take no room. Pods of a gang that something which is not "
+        "read declares, or adds to, wait as Unsupported.",
         "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
         "gang of it",
         "If they are to start together, put them into a PodGroup. If none of them is there, give the pods too, as "

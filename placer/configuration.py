@@ -53,7 +53,8 @@ def seconds_of(duration: str) -> float:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Read where to listen: a host and a port; the host may be left out: every address of the machine.
+    """Read where to listen: a host and a port; the host may be left out: every address of the machine. One of IPv6 is
+    in brackets.
 
     Raises
     ------
@@ -62,13 +63,14 @@ def parse_address(text: str) -> tuple[str, int]:
 
     Examples
     --------
-    >>> parse_address(":8080"), parse_address("127.0.0.1:0")
-    (('', 8080), ('127.0.0.1', 0))
+    >>> parse_address(":8080"), parse_address("127.0.0.1:0"), parse_address("[::]:8080")
+    (('', 8080), ('127.0.0.1', 0), ('::', 8080))
     """
     host, colon, port = text.rpartition(":")
-    if not colon or ":" in host or not port.isdecimal() or int(port) > 65535:
+    inner = host[1:-1] if host.startswith("[") and host.endswith("]") else ""
+    if not colon or (":" in host) != (":" in inner) or not port.isdecimal() or int(port) > 65535:
         raise ValueError(text)
-    return host, int(port)
+    return inner or host, int(port)
 
 
 def _address(value: str) -> str:

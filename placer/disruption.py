@@ -34,8 +34,10 @@ __all__ = [
     "lost_pods",
     "not_ready",
     "outcome_of",
+    "protections",
     "ran_on",
     "released",
+    "unmarked",
     "with_lost",
     "without",
 ]
@@ -136,6 +138,31 @@ def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
     """
     staying = [pod for pod in map(instance.pods.__getitem__, ran_on(instance, lost)) if pod.protected]
     return replace(instance, pods={**instance.pods, **{pod.key: replace(pod, daemon=True) for pod in staying}})
+
+
+def unmarked(instance: Instance) -> Instance:
+    """Give the instance in which no mark of another system protects a pod, and every queue is reclaimable."""
+    pods = {key: replace(pod, protected="") for key, pod in instance.pods.items() if pod.protecting_mark}
+    queues = {name: replace(queue, reclaimable=True) for name, queue in instance.queues.items()}
+    return replace(instance, pods={**instance.pods, **pods}, queues=queues)
+
+
+def protections(instance: Instance, pods: Iterable[Key]) -> list[str]:
+    """Say which marks and queues keep some bound pods from being disturbed, a clause each."""
+    marked: dict[str, list[Key]] = defaultdict(list)
+    queues: dict[str, None] = {}
+    for key in sorted(pods):
+        pod = instance.pods[key]
+        queue = instance.keeping_queue(pod)
+        if pod.protecting_mark:
+            marked[pod.protecting_mark].append(key)
+        elif queue is not None:
+            queues[f"Queue {queue} is not reclaimable"] = None
+    whose = {
+        mark: f"Pod {keys[0]} is" if len(keys) == 1 else f"{len(keys):,} pods ({keys[0]} ...) are"
+        for mark, keys in marked.items()
+    }
+    return [*(f"{pods} protected by {mark}" for mark, pods in whose.items()), *queues]
 
 
 def losing(instance: Instance, lost: Collection[str]) -> Instance:

@@ -55,13 +55,15 @@ class SetAsidePart(_Part, frozen=True, kw_only=True):
 class InstancePart(_Part, frozen=True, kw_only=True):
     """What was decided upon; ``sha256`` of the text that was read, the counts of what it held.
 
-    ``schedulerName`` says whose pending pods are counted and placed; null: those of any scheduler.
+    ``unsupported`` counts the pods that wait for ``Unsupported``. ``schedulerName`` says whose pending pods are counted
+    and placed; null: those of any scheduler.
     """
 
     sha256: str
     nodes: int
     pods: int
     pending: int
+    unsupported: int | msgspec.UnsetType = msgspec.UNSET  # documents of before have none
     groups: int
     hyper_nodes: int
     scheduler_name: str | None
@@ -242,6 +244,7 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
             nodes=len(instance.nodes),
             pods=len(instance.pods),
             pending=len(instance.pending),
+            unsupported=result.unsupported,
             groups=len(instance.groups),
             hyper_nodes=len(instance.topology.hyper_nodes),
             scheduler_name=instance.scheduler_name,
@@ -397,7 +400,7 @@ def _group(outcome: Outcome, group: Group, reason: Reason | None, gone: Collecti
         kind="PodGroup" if group.key.api_group else "Pod",
         namespace=group.key.namespace,
         name=group.key.name,
-        admitted=outcome.ready(group),
+        admitted=outcome.admitted(group),
         placed=len(group.bound) + len(new),
         pending=len(waiting) - len(new),
         tier=tier,

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 
+from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from placer.outcome import Outcome
 from placer.quantity import Resources
 
 __all__ = ["SIZES", "Placeable", "gpus_in", "gpus_placed", "is_gpu", "placeable"]
 
 _NOTHING = Resources()
+#: A GPU of whatever vendor.
+_GPU = "nvidia.com/gpu"
 
 #: GPUs of the pods that are asked for in :class:`Placeable`.
 SIZES = (1, 2, 4, 8)
@@ -26,7 +31,8 @@ class Placeable:
     size
         GPUs of a pod, k.
     pods
-        How many more pods of k GPUs fit: the sum over nodes of floor(free / k). Only GPUs are looked at.
+        How many more pods of k GPUs fit: the sum over nodes of floor(free / k), or of what kubelets that refuse pods
+        admit into the zones left (C10). Only GPUs are looked at.
     at_best
         floor(F / k), where F is the sum of the free GPUs: as many would fit if they lay together.
     """
@@ -56,26 +62,55 @@ def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
 
     Of nodes that are ready and not cordoned; kinds of GPUs on one node are counted apart.
     """
-    free = _free(outcome)
+    free = list(_free(outcome))
     if not free:
         return ()
-    whole = sum(free)
-    return tuple(Placeable(size, sum(each // size for each in free), whole // size) for size in SIZES)
+    whole = sum(amount for amount, _ in free)
+    zoned = cache(_admitted)
+    return tuple(
+        Placeable(
+            size,
+            sum(amount // size if zones is None else zoned(zones, amount, size) for amount, zones in free),
+            whole // size,
+        )
+        for size in SIZES
+    )
 
 
-def _free(outcome: Outcome) -> list[int]:
-    """What is left after the placement, one number per node and kind of GPU."""
-    instance, taken = outcome.instance, Counter[tuple[str, str]]()
+def _free(outcome: Outcome) -> Iterator[tuple[int, NumaNode | None]]:
+    """What is left after the placement, by node and kind of GPU; with its zones where a kubelet refuses pods."""
+    instance, taken = outcome.instance, _taken(outcome)
+    after, held = outcome.nodes_after, instance.held
+    for name, node in instance.nodes.items():
+        numa = after[name].numa if name in instance.aligning_nodes else None
+        for gpu in filter(is_gpu, node.allocatable) if node.ready and not node.unschedulable else ():
+            left = max(0, node.allocatable[gpu] - held.get(name, _NOTHING)[gpu] - taken[name, gpu])
+            yield left, None if numa is None else _only(numa, gpu)
+
+
+def _taken(outcome: Outcome) -> Counter[tuple[str, str]]:
+    """What new pods take, by node and kind of GPU."""
+    taken: Counter[tuple[str, str]] = Counter()
     for name, pods in outcome.new_on.items():
         for pod in pods:
             for resource in filter(is_gpu, pod.requests):
                 taken[name, resource] += pod.requests[resource]
-    whole = (
-        (name, resource, amount)
-        for name, node in instance.nodes.items()
-        if node.ready and not node.unschedulable
-        for resource, amount in node.allocatable.items()
-        if is_gpu(resource)
-    )
-    held = instance.held
-    return [max(0, amount - held.get(name, _NOTHING)[gpu] - taken[name, gpu]) for name, gpu, amount in whole]
+    return taken
+
+
+def _only(node: NumaNode, gpu: str) -> NumaNode | None:
+    """A node's zones as far as one kind of GPU goes; None where they do not list it. Equal ones are equal."""
+    if gpu not in node.lists:
+        return None
+    zones = []
+    for zone in node.zones:
+        whole, left = (Resources({_GPU: each[gpu]}) for each in (zone.capacity, zone.available))
+        zones.append(NumaZone(zone.id, "", whole, left, _NOTHING, frozenset({_GPU})))
+    return NumaNode(node.policy, node.scope, tuple(zones))
+
+
+def _admitted(node: NumaNode, free: int, size: int) -> int:
+    """How many pods of so many GPUs a kubelet admits one after another, of the GPUs that are free on its node."""
+    manager = TopologyManager(node)
+    pod = NumaDemand(Qos.BURSTABLE, (NumaContainer("", Stage.APP, Resources({_GPU: size})),))
+    return sum(1 for _ in takewhile(lambda _: not manager.admit(pod).refusal, range(free // size)))

@@ -7,6 +7,7 @@ one that has been there longest goes, so that the next question of a kubelet is 
 
 from __future__ import annotations
 
+import errno
 import io
 import socket
 import sys
@@ -39,7 +40,8 @@ class MetricsServer:
     Parameters
     ----------
     address
-        Host and port; an empty host: all of this machine's, port 0: any.
+        Host and port; an empty host or ``::``: all addresses of this machine, of IPv6 and of IPv4, whichever it has;
+        port 0: any.
     metrics
         What to tell.
 
@@ -78,9 +80,10 @@ class MetricsServer:
 
         host, port = address
         try:
-            self._server = _FewConnections((host, port), Handler)
+            self._server = _listening(host, port, Handler)
         except OSError as error:
-            raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror}") from error
+            shown = f"[{host}]" if ":" in host else host
+            raise UsageError(f"--metrics-bind-address {shown}:{port}: {error.strerror}") from error
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
 
@@ -91,6 +94,18 @@ class MetricsServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _FewConnections:
+    """Listen at an address; where it is all of the machine's and the machine knows no IPv6, at those of IPv4."""
+    if host and ":" not in host:
+        return _FewConnections((host, port), handler)
+    try:
+        return _BothStacks((host or "::", port), handler)
+    except OSError as error:
+        if host not in ("", "::") or error.errno == errno.EADDRINUSE:
+            raise
+    return _FewConnections(("", port), handler)
 
 
 class _FewConnections(ThreadingHTTPServer):
@@ -125,6 +140,17 @@ class _FewConnections(ThreadingHTTPServer):
         """Say nothing of clients that are gone before they have their answer."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
+
+
+class _BothStacks(_FewConnections):
+    """Listens at an address of IPv6; at all of them, those of IPv4 are among them."""
+
+    address_family = socket.AF_INET6
+
+    def server_bind(self) -> None:
+        """Say so, whatever the machine does where nothing is said."""
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
 
 class _BoundedRequest(io.RawIOBase):

@@ -203,14 +203,15 @@ class Outcome:
             if group is not None:
                 parts = tuple(self._after(part) for part in group.sub_groups)
                 groups[group.key] = replace(self._after(group), sub_groups=parts)
-        return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self._nodes_after())
+        return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self.nodes_after)
 
     def _after(self, part: GroupOrPart) -> GroupOrPart:
         """A group or subgroup of which the new pods are bound."""
         left = tuple(key for key in part.pending if key not in self.new)
         return replace(part, pending=left, bound=tuple(sorted((*part.bound, *self.added(part.pending)))))
 
-    def _nodes_after(self) -> dict[str, Node]:
+    @cached_property
+    def nodes_after(self) -> Mapping[str, Node]:
         """The nodes, with what new pods leave in the zones of those whose kubelets align them (C10)."""
         nodes = dict(self.instance.nodes)
         for name, node in self.instance.aligning_nodes.items():
@@ -295,6 +296,10 @@ class Outcome:
     def ready(self, group: Group) -> bool:
         """Whether the group is ready after the placement (C5); a group that is not in order never is."""
         return group.invalid is None and not any(True for _ in self.shortages(group))
+
+    def admitted(self, group: Group) -> bool:
+        """Whether the group is ready with some pod: one that needs none is not admitted as long as nothing runs."""
+        return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
 
 
 def _more(

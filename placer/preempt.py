@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
 from placer.deadline import Deadline
-from placer.disruption import losing, not_ready, outcome_of, without
+from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
-from placer.instance import Finding, GroupKey, Instance, PodState
+from placer.instance import Finding, GroupKey, Instance, Key, PodState
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
-from placer.placement import FREED, MAXIMISED, Placement, Score, Value
+from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
-from placer.words import some
+from placer.verify.disruption import protection
+from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
@@ -30,6 +31,9 @@ __all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "re
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
+
+#: Most seconds of the search for what would go without protections, and the least for one.
+COSTS, LEAST = 30.0, 0.5
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
@@ -65,6 +69,7 @@ def preempt(
     seed: int = 0,
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
+    costs: bool = True,
 ) -> Result:
     """Find out which running pods must go, be evicted or moved, for groups that wait.
 
@@ -84,6 +89,8 @@ def preempt(
         ``time.monotonic()`` from which the limit counts, default now.
     watch
         Called whenever the answer gets better.
+    costs
+        Whether to find out, in a part of the time that is left, for which protections more goes (``ProtectionCosts``).
 
     Returns
     -------
@@ -100,7 +107,7 @@ def preempt(
     """
     if group is not None:
         instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
-    return _decided(instance, Placement(), time_limit, workers, seed, began, watch)
+    return _decided(instance, Placement(), time_limit, workers, seed, began, watch, costs=costs)
 
 
 def lost_named(instance: Instance, names: str | None) -> list[str]:
@@ -257,6 +264,8 @@ def _decided(
     began: float | None,
     watch: Callable[[TracePoint], None] | None,
     domains: tuple[int, int] | None = None,
+    *,
+    costs: bool = True,
 ) -> Result:
     """Search in an instance in which only what takes part waits; ``domains``: tier and number of those to be empty."""
     start = time.monotonic()
@@ -266,7 +275,72 @@ def _decided(
     begin = start if began is None else began
     job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, asked, domains)
     job.seconds["read"] = start - job.began
-    return job.result(job.search())
+    result = job.result(job.search())
+    told = _protection_costs(job) if costs and result.termination is not Termination.INTERRUPTED else None
+    return result if told is None else replace(result, findings=tuple(sorted((*result.findings, told))))
+
+
+def _protection_costs(job: _Preemption) -> Finding | None:
+    """Say for which marks and queues more goes, or less is had: what is found without them is better.
+
+    Without time for that it is said that they are there, and that what they cost is not known.
+    """
+    kept = protections(job.instance, (pod.key for pod in job.instance.pods.values() if pod.state is PodState.BOUND))
+    if not kept or not _could_be_better(job):
+        return None
+    seconds = COSTS if job.time_limit is None else min(COSTS, (job.began + job.time_limit - time.monotonic()) / 2)
+    free = unmarked(job.instance)
+    other = _Preemption(free, seconds, job.workers, job.seed, time.monotonic(), None, job.asked, job.domains)
+    ended = other.search() if seconds >= LEAST else Termination.TIME
+    what = "There was no time to find out whether less would go if nothing were protected: "
+    if _better(other, job):
+        what, kept = f"{_more(job, other)} since ", protections(job.instance, _forbidden(job, other.placement))
+    elif ended is not Termination.TIME:
+        return None
+    return Finding("ProtectionCosts", "Placement", what + and_list(some(kept, NAMED)))
+
+
+def _could_be_better(job: _Preemption) -> bool:
+    """Whether something goes, or is not had."""
+    wanted = job.domains[1] if job.domains is not None else 0
+    return job.placement.disturbs or len(job.placement.freed) < wanted or bool(_lacking(job))
+
+
+def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:
+    """What a placement that looks at no protection disturbs and may not."""
+    disruption = Disruption(job.instance, placement)
+    subjects = {subject for each in protection(disruption) for subject in each.subjects}
+    pods = job.instance.pods
+    return [key for key in disruption.gone if pods[key].protected or f"Queue {pods[key].queue}" in subjects]
+
+
+def _lacking(job: _Preemption) -> list[GroupKey]:
+    """Groups that its placement does not admit, of those that need something."""
+    outcome, needs = outcome_of(job.instance, job.placement), job.instance.need_weights
+    return [key for key, group in outcome.instance.groups.items() if needs.get(key) and not outcome.ready(group)]
+
+
+def _better(one: _Preemption, other: _Preemption) -> bool:
+    """Whether one has more of what was asked for, or disturbs less for as much."""
+    freed = len(one.placement.freed) - len(other.placement.freed)
+    values = (score(other.instance, each.placement, disturbing=True) for each in (one, other))
+    ours, theirs = (each[: 1 + [value.name for value in each].index("movedUnits")] for each in values)
+    return freed > 0 or (freed == 0 and better(ours, theirs))
+
+
+def _more(job: _Preemption, other: _Preemption) -> str:
+    """How much less is had, or how much more goes, than without protections."""
+    lacking = sorted(set(_lacking(job)) - set(_lacking(other)))
+    if lacking:
+        named = and_list(some([f"{key.namespace}/{key.name}" for key in lacking], NAMED))
+        return f"{named} {'is' if len(lacking) == 1 else 'are'} not admitted"
+    fewer = len(other.placement.freed) - len(job.placement.freed)
+    if fewer > 0:
+        return f"{fewer:,} more {'HyperNode is' if fewer == 1 else 'HyperNodes are'} not empty"
+    units = len(Disruption(job.instance, job.placement).units) - len(Disruption(job.instance, other.placement).units)
+    if units > 0:
+        return f"{units:,} more {'unit goes' if units == 1 else 'units go'}"
+    return "more work goes"
 
 
 @dataclass

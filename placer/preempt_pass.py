@@ -668,7 +668,8 @@ class _RoomMaker:
         self.watch(f"looking for what must go for {key}")
         options = self.done.options
         with self.done.step("room"):
-            result = preempt(instance, key, time_limit=seconds, workers=options.workers, seed=options.seed)
+            workers, seed = options.workers, options.seed
+            result = preempt(instance, key, time_limit=seconds, workers=workers, seed=seed, costs=False)
         if result.termination is Termination.INTERRUPTED:
             self.stop.set()
         placement = result.placement or Placement()

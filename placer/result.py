@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from placer.codes import ReasonCode
-from placer.instance import Finding, GroupKey, Instance
+from placer.instance import Finding, GroupKey, Instance, Pod
 from placer.placement import MAXIMISED, Placement, Score, Value
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Verdict",
     "doubts",
     "judge",
+    "reach_words",
 ]
 
 
@@ -152,6 +153,18 @@ def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[tuple[Judged, .
     return tuple(map(Judged, score) if contradicted else found), contradicted
 
 
+def reach_words(unread: int) -> str:
+    """Say, behind what is proved, that pods are no part of it; empty where there are none.
+
+    Examples
+    --------
+    >>> reach_words(0), reach_words(3)
+    ('', ', of all that placer reads; 3 pods are not read')
+    """
+    verb = "s are" if unread != 1 else " is"
+    return f", of all that placer reads; {unread:,} pod{verb} not read" if unread else ""
+
+
 @dataclass(frozen=True)
 class Result:
     """A verified answer with everything that is known about it.
@@ -202,6 +215,21 @@ class Result:
     #: Makes the HTML of a result; given by placer's front door, for what prints results stands above them.
     in_html: ClassVar[Callable[[Result], str] | None] = None
 
+    @property
+    def unsupported(self) -> int:
+        """How many pods wait since they ask for what is not modelled, or their gang does (C4)."""
+        placed = {binding.pod for binding in self.placement.bindings} if self.placement is not None else set()
+        return sum(self._is_unsupported(pod) for pod in self.instance.pending if pod.key not in placed)
+
+    def _is_unsupported(self, pod: Pod) -> bool:
+        reason = self.reasons.get(pod.group) if pod.group is not None else None
+        return bool(pod.unsupported) if reason is None else reason.code == "Unsupported"
+
+    @property
+    def reach(self) -> str:
+        """What of the pods the verdict is about, to be said in its line; empty where it is about all of them."""
+        return reach_words(self.unsupported)
+
     def __repr__(self) -> str:
         """Say in one line what came of it."""
         bindings = len(self.placement.bindings) if self.placement is not None else 0
@@ -209,7 +237,7 @@ class Result:
         waiting = f", {groups:,} group{' waits' if groups == 1 else 's wait'}" if groups else ""
         return (
             f"<Result {self.verdict}: {bindings:,} of {len(self.instance.pending):,} pending pods placed{waiting}; "
-            f"{self.termination} after {self.seconds.get('total', 0.0):.1f} s, found by {self.method}>"
+            f"{self.termination} after {self.seconds.get('total', 0.0):.1f} s, found by {self.method}{self.reach}>"
         )
 
     def _repr_html_(self) -> str | None:

@@ -135,11 +135,71 @@ CASES: dict[str, tuple[NumaNode, list[NumaDemand], str]] = {
         [demand("init: 4 cpu 8 memory", "1 cpu 1 memory"), LARGE],
         "0 0",
     ),
-    # The init container of 3 fits zone 1 only, the app container of 1 goes to zone 0: the union names both.
+    # The init container of 3 fits zone 1 only, the app container of 1.5, which is not pinned, goes to zone 0.
     "init containers count among the zones of the pod": (
         numa("single", "container", *UNEVEN),
-        [demand("init: 3 cpu 1 memory", "1 cpu 1 memory"), WHOLE],
+        [demand("init: 3 cpu 1 memory", "1.5 cpu 1 memory"), WHOLE],
         "01 1",
+    ),
+    # The same with an app container of 1, which gets cores of the init container again: 4 are free in no zone.
+    "cores of an init container are used again": (
+        numa("single", "container", *UNEVEN),
+        [demand("init: 3 cpu 1 memory", "1 cpu 1 memory"), WHOLE],
+        "1 -",
+    ),
+    # Zone 0 has 1 core for the init container and not 4 for the app container, which gets no other.
+    "cores of an init container keep its pod out of a zone with room": (
+        numa("single", "container", "3 cpu 8 memory", "4 cpu 8 memory"),
+        [demand("init: 1 cpu 1 memory", "4 cpu 1 memory"), WHOLE],
+        "- 1",
+    ),
+    # Of 2 cores of the init container the first gets 1 again, so the second, of 3, must go to zone 0, where 2 are left.
+    "cores of an init container bind until all are used": (
+        numa("single", "container", "3 cpu 8 memory", "4 cpu 8 memory"),
+        [
+            demand("init: 2 cpu 1 memory", "1 cpu 1 memory", "3 cpu 1 memory"),
+            demand("init: 2 cpu 1 memory", "2 cpu 1 memory", "3 cpu 1 memory"),
+        ],
+        "- 01",
+    ),
+    # A sidecar uses them as well, and keeps them: the app container of 3 is free to go to zone 1.
+    "a sidecar uses cores of an init container": (
+        numa("single", "container", "3 cpu 8 memory", "4 cpu 8 memory"),
+        [demand("init: 1 cpu 1 memory", "sidecar: 1 cpu 1 memory", "3 cpu 1 memory")],
+        "01",
+    ),
+    # Half cores are not pinned: neither the init container of 1.5 nor the app container of 1.5 binds or is bound.
+    "shared cores are not used again": (
+        numa("single", "container", "3 cpu 7 memory", "4 cpu 9 memory"),
+        [
+            demand("init: 1.5 cpu 1 memory", "4 cpu 1 memory"),
+            demand("init: 1 cpu 1 memory", "1.5 cpu 8 memory"),
+        ],
+        "01 01",
+    ),
+    # Devices are used again as cores are, by a pod of any class.
+    "devices of an init container are used again": (
+        numa("single", "container", "4 cpu 8 memory 1 gpu", "4 cpu 8 memory 2 gpu"),
+        [burstable("init: 1 gpu", "2 gpu"), burstable("init: 2 gpu", "1 gpu")],
+        "- 1",
+    ),
+    # The cores of two init containers are the same ones; one that asks for a GPU alone is free.
+    "what is used again is told apart by resource": (
+        numa("single", "container", "4 cpu 8 memory", "4 cpu 8 memory 1 gpu"),
+        [demand("init: 1 cpu 1 memory", "init: 3 cpu 1 memory", "3 cpu 1 memory", "1 gpu")],
+        "01",
+    ),
+    # Over both zones they bind to both, and 2 cores are to have one.
+    "restricted: cores of an init container in two zones": (
+        numa("restricted", "container", "4 cpu", "4 cpu"),
+        [demand("init: 6 cpu", "2 cpu"), demand("init: 6 cpu", "5 cpu")],
+        "- 01",
+    ),
+    # Scope pod: the pod has one zone, which has room for all of it at every moment.
+    "pod scope: the zone has room for all": (
+        numa("single", "pod", "3 cpu 8 memory", "4 cpu 8 memory"),
+        [demand("init: 1 cpu 1 memory", "4 cpu 1 memory")],
+        "1",
     ),
     # The sidecar keeps 2 in zone 0; the app container of 3 must go to zone 1; 2 are left in zone 0.
     "a sidecar takes": (
@@ -147,11 +207,11 @@ CASES: dict[str, tuple[NumaNode, list[NumaDemand], str]] = {
         [demand("sidecar: 2 cpu 1 memory", "3 cpu 1 memory"), HALF],
         "01 0",
     ),
-    # The init container comes after the sidecar and finds 2 in zone 0, so its 3 are in zone 1; both go with the app.
+    # The init container comes after the sidecar and finds 2 in zone 0, so its 3 are in zone 1, as then are the app's 2.
     "an init container beside a sidecar": (
         numa("single", "container", *TWO),
-        [demand("sidecar: 2 cpu 1 memory", "init: 3 cpu 1 memory", "2 cpu 1 memory"), WHOLE],
-        "01 1",
+        [demand("sidecar: 2 cpu 1 memory", "init: 3 cpu 1 memory", "2 cpu 1 memory"), WHOLE, HALF, HALF],
+        "01 - 0 1",
     ),
     # One zone of 4: the sidecar has 2, the init container wants 3.
     "an init container that a sidecar leaves no room": (

@@ -23,14 +23,30 @@ def admitted(node: NumaNode, rooms: Rooms, demand: NumaDemand | None) -> tuple[R
     if demand is None or node.policy == "none":
         return rooms, set()
     used: set[str] = set()
-    for need, take in _things(node, demand):
+    had: list[dict[str, int]] = [{} for _ in rooms]  # what init containers had, of what nobody else has used again
+    for need, take, ends in _things(node, demand):
         if need:
-            zones = _zones(node, rooms, need)
+            bound = {index for index, each in enumerate(had) if any(each.get(name) for name in need)}
+            zones = _zones(node, rooms, need, bound)
             if zones is None:
                 return None
             used |= {node.zones[index].name for index in zones}
+            had = _reusable(had, rooms, _taken(rooms, zones, need), ends=ends)
             rooms = _taken(rooms, zones, take)
     return rooms, used
+
+
+def _reusable(had: Rooms, before: Rooms, after: Rooms, *, ends: bool) -> Rooms:
+    """Cpus and devices that are there to be used again once a container got what it needs."""
+    found = []
+    for each, full, rest in zip(had, before, after, strict=True):
+        still = dict(each)
+        for name in full:
+            part = full[name] - rest[name]
+            alone = name != "memory" and not name.startswith("hugepages-")
+            still[name] = max(each.get(name, 0), part if alone else 0) if ends else max(each.get(name, 0) - part, 0)
+        found.append(still)
+    return found
 
 
 def replayed(node: NumaNode, demands: Sequence[NumaDemand | None]) -> list[set[str] | None]:
@@ -77,13 +93,14 @@ def creation_order(node: NumaNode, demands: Sequence[NumaDemand | None], created
     return all(works(node, [demands[index] for layer in choice for index in layer]) for choice in product(*layers))
 
 
-def _things(node: NumaNode, demand: NumaDemand) -> list[tuple[dict[str, int], dict[str, int]]]:
-    """What is aligned at once: what must be there, and what stays taken."""
+def _things(node: NumaNode, demand: NumaDemand) -> list[tuple[dict[str, int], dict[str, int], bool]]:
+    """What is aligned at once: what must be there, what stays taken, and whether it is for an init container alone."""
     if node.scope == "container":
         things = []
         for each in demand.containers:
             need = _aligned(node, demand, dict(each.requests))
-            things.append((need, {} if each.stage is Stage.INIT else need))
+            ends = each.stage is Stage.INIT
+            things.append((need, {} if ends else need, ends))
         return things
     # The pod as a whole: every moment of its life, and in the end everything that stays.
     need, stays = dict[str, int](), dict[str, int]()
@@ -97,6 +114,7 @@ def _things(node: NumaNode, demand: NumaDemand) -> list[tuple[dict[str, int], di
         (
             {name: amount + overhead[name] for name, amount in need.items()},
             {name: stays.get(name, 0) + overhead[name] for name in need},
+            False,
         )
     ]
 
@@ -116,22 +134,27 @@ def _aligned(node: NumaNode, demand: NumaDemand, asked: dict[str, int]) -> dict[
     return found
 
 
-def _zones(node: NumaNode, rooms: Rooms, need: dict[str, int]) -> tuple[int, ...] | None:
-    """The zones that the kubelet takes, lowest first; None where it refuses, or may: its policy is not known."""
+def _zones(node: NumaNode, rooms: Rooms, need: dict[str, int], bound: set[int]) -> tuple[int, ...] | None:
+    """The zones that the kubelet takes, ``bound`` ones and lowest first; None where it refuses, or may: its policy is
+    not known.
+    """
+
+    def suits(zones: tuple[int, ...]) -> bool:
+        return bound <= set(zones) and _holds(rooms, zones, need)
+
     if node.policy == "unknown":
         return None
     if node.policy == "single-numa-node":
-        return next((zones for zones in _sets(node, 1) if _holds(rooms, zones, need)), None)
+        return next(filter(suits, _sets(node, 1)), None)
     capacity = [dict(zone.capacity) for zone in node.zones]
     widths = {_width(node, capacity, {name: amount}) for name, amount in need.items()}
     if len(widths) == 1 and 0 not in widths:
-        for zones in _sets(node, min(widths)):
-            if _holds(rooms, zones, need):
-                return zones
+        for zones in filter(suits, _sets(node, min(widths))):
+            return zones
     if node.policy == "restricted":
         return None
     every = _every_set(node)
-    return next((zones for zones in every if _holds(rooms, zones, need)), every[-1])
+    return next(filter(suits, every), every[-1])
 
 
 def _width(node: NumaNode, capacity: Rooms, need: dict[str, int]) -> int:

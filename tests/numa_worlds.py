@@ -62,15 +62,44 @@ def piecewise() -> World:
 
 
 def initial() -> World:
-    """Each needs a whole zone at first and keeps half of one. Zone 0, zone 1 and again zone 1 are whole for the first
-    three, of which the second stays in zone 0; the fourth finds none.
-    """
+    """Each needs a whole zone at first and keeps half of that one, which the kubelet has it use again: no third."""
     pod = demand("init: 4 cpu 1 memory", "2 cpu 1 memory")
-    return alone(numa("single", "container", "4 cpu 9 memory", "4 cpu 9 memory"), a=pod, b=pod, c=pod, d=pod)
+    return alone(numa("single", "container", "4 cpu 9 memory", "4 cpu 9 memory"), a=pod, b=pod, c=pod)
+
+
+def reused() -> World:
+    """What needs 1 core at first gets it in zone 0, where its 4 have no room: zone 1 is no help.
+
+    After a pod of 2 that is so as well; after one of 3 there is no core in zone 0, and both get zone 1. Who keeps the
+    core of zone 0 is free to have 3 more in zone 1.
+    """
+    node = numa("single", "container", "3 cpu 9 memory", "4 cpu 9 memory")
+    pods = [demand("init: 1 cpu 1 memory", f"{cores} cpu 1 memory") for cores in (4, 3)]
+    more = demand("init: 1 cpu 1 memory", "1 cpu 1 memory", "3 cpu 1 memory")
+    return alone(node, a=pods[0], b=pods[1], c=TWO, d=THREE, e=more)
+
+
+def reused_shares() -> World:
+    """Half cores are pinned nowhere, so 1.5 of an init container bind no zone; nor does a sidecar's 1."""
+    node = numa("single", "container", "3 cpu 9 memory", "4 cpu 9 memory")
+    pods = [demand(f"{first} cpu 1 memory", "4 cpu 1 memory") for first in ("init: 1.5", "sidecar: 1")]
+    return alone(node, a=pods[0], b=pods[1])
+
+
+def reused_gpu() -> World:
+    """The GPU of an init container is used again as well, by pods of every QoS class."""
+    node = numa("single", "container", "1 gpu", "2 gpu")
+    return alone(node, a=demand("init: 1 gpu", "2 gpu", qos="Burstable"), b=demand("init: 1 gpu", "1 gpu"))
+
+
+def reused_wide() -> World:
+    """Restricted: 6 cores of an init container are in both zones, and 2 are to have one: refused. 5 have both."""
+    pods = [demand("init: 6 cpu", f"{cores} cpu") for cores in (2, 5)]
+    return alone(numa("restricted", "container", "4 cpu", "4 cpu"), a=pods[0], b=pods[1])
 
 
 def initial_whole() -> World:
-    """Scope pod: what needs a whole zone at first keeps half of that one, so there is no third."""
+    """Scope pod: the same, as the pod has one zone."""
     pod = demand("init: 4 cpu 1 memory", "2 cpu 1 memory")
     return alone(numa("single", "pod", "4 cpu 9 memory", "4 cpu 9 memory"), a=pod, b=pod, c=pod)
 
@@ -140,7 +169,11 @@ HAND: list[tuple[Callable[[], World], str, str]] = [
     (uneven, "b", "a ab"),
     (whole, "b c bc", "a ab"),
     (piecewise, "a b c bc", "ab ac abc"),
-    (initial, "a ab abc", "abcd"),
+    (initial, "a ab", "abc"),
+    (reused, "b e cd ad bd ab", "a ac"),
+    (reused_shares, "a b", "ab"),
+    (reused_gpu, "b ab", "a"),
+    (reused_wide, "b", "a ab"),
     (initial_whole, "a ab", "abc"),
     (drained, "a b", "ab"),
     (empty, "b bc", "a ab"),

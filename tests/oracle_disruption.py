@@ -30,7 +30,7 @@ from placer.placement import LOSSES, Binding, Placement, Score, Step, Value, bet
 from placer.quantity import Resources
 from placer.score import disturbed, score
 from placer.verify import verify
-from placer.verify.disruption import protection, whole_units
+from placer.verify.disruption import never_disturbed, whole_units
 from tests.oracle import Counts, Search, kind_of, placements
 
 #: What is compared first, less being better: of each priority what is not admitted, then what is disturbed.
@@ -142,7 +142,7 @@ class _Preemption:
         for parts in product(*ways):
             costs = zip(*(part.cost for part in parts), strict=True)
             evicted, moved = (tuple(chain.from_iterable(part[side] for part in parts)) for side in (1, 2))
-            if not any(protection(_going(self.instance, evicted, moved))):
+            if not any(never_disturbed(_going(self.instance, evicted, moved))):
                 yield Choice(tuple(map(sum, costs)), evicted, moved)
 
     def _kind(self, key: Key) -> str:
@@ -167,7 +167,7 @@ class _Preemption:
         for counts in product(*(range(len(each) + 1) for each in kinds.values())):
             gone = [key for each, count in zip(kinds.values(), counts, strict=True) for key in each[:count]]
             all_go = _going(self.instance, gone, ())
-            if any(chain(whole_units(all_go), protection(all_go))):
+            if any(chain(whole_units(all_go), never_disturbed(all_go))):
                 continue
             for ways in product(*(self._either(unit, highest) for unit in all_go.units)):
                 evicted = {

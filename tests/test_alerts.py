@@ -106,8 +106,8 @@ def test_both_ways_of_running_have_alerts() -> None:
 def test_every_alert_says_how_bad_it_is_and_where_to_read_what_to_do(name: str) -> None:
     rule = ALERTS[name]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
-    assert set(rule["annotations"]) == {"summary", "description", "runbook"}
-    assert rule["annotations"]["runbook"] == f"docs/alerts.md#{name.lower()}"
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{name.lower()}"
     (section,) = re.findall(rf"^### {name}$(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)
     text, _, commands = section.partition("```sh\n")
     assert len(text.split()) >= 15, "a paragraph"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from placer.configuration import key_of
 from placer.errors import PlacerError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.unread_kinds import LIMITS
+from placer.preflight.checks import _OLDEST
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
 from tests.support import Document
@@ -38,6 +41,23 @@ def name_of(path: Path) -> str:
 def documents(path: Path) -> list[dict[str, Any]]:
     """The documents of a file."""
     return [each for each in yaml.safe_load_all(path.read_text()) if each]
+
+
+def composed(folder: Path, *resources: str, components: Iterable[str] = ()) -> Path:
+    """A folder in which an overlay of one's own takes folders of ``deploy/``, and components."""
+    said = {
+        "resources": [os.path.relpath(DEPLOY / each, folder.resolve()) for each in resources],
+        "components": [os.path.relpath(DEPLOY / "components" / each, folder.resolve()) for each in components],
+    }
+    (folder / "kustomization.yaml").write_text(json.dumps(said))
+    return folder
+
+
+def kustomization(path: Path) -> dict[str, Any]:
+    """What a folder says to kustomize, as a kustomization or a component."""
+    (found,) = documents(path)
+    assert found["kind"] == ("Component" if path.parent.parent.name == "components" else "Kustomization")
+    return found
 
 
 def one(path: Path, kind: str) -> dict[str, Any]:
@@ -66,15 +86,16 @@ def test_every_document_is_an_object(path: Path) -> None:
     for each in found:
         assert each["apiVersion"]
         assert each["kind"]
-        assert each["kind"] == "Kustomization" or each["metadata"]["name"]
+        assert each["kind"] in ("Kustomization", "Component") or each["metadata"]["name"]
 
 
 @pytest.mark.parametrize("path", KUSTOMIZATIONS, ids=name_of)
 def test_every_file_is_listed_and_every_listed_file_is_there(path: Path) -> None:
-    listed = set(one(path, "Kustomization")["resources"])
+    said = kustomization(path)
+    listed = set(said.get("resources", ()))
     files = {each.name for each in path.parent.glob("*.yaml")} - {path.name}
     assert {each for each in listed if each.endswith(".yaml")} == files
-    folders = {each for each in listed if not each.endswith(".yaml")}
+    folders = {each for each in listed if not each.endswith(".yaml")} | set(said.get("components", ()))
     assert {each for each in folders if not (path.parent / each / "kustomization.yaml").exists()} == set()
 
 
@@ -190,17 +211,17 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
             },
         ),
         ("base/rbac-rollback.yaml", {("", "pods", "delete")}),
-        ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
+        ("components/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
         (
-            "overlays/controllers/rbac-controllers.yaml",
+            "components/controllers/rbac-controllers.yaml",
             {
                 ("appgroup.diktyo.x-k8s.io", "appgroups", "patch"),
                 ("networktopology.diktyo.x-k8s.io", "networktopologies", "patch"),
                 ("topology.volcano.sh", "hypernodes/status", "patch"),
             },
         ),
-        ("overlays/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
-        ("overlays/gates/rbac-gates.yaml", {("", "pods", "patch")}),
+        ("components/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
+        ("components/gates/rbac-gates.yaml", {("", "pods", "patch")}),
         ("bandwidth/rbac-bandwidth.yaml", {("", "nodes/status", "patch")}),
         (
             "discover/rbac-discover.yaml",
@@ -212,7 +233,7 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
     ],
 )
 def test_what_may_be_written_is_bindings_and_what_is_told_of_them(file: str, wanted: set[Right]) -> None:
-    """And what the overlays of their names need."""
+    """And what the components of their names need."""
     assert rights(one(DEPLOY / file, "ClusterRole")) == wanted
 
 
@@ -349,6 +370,7 @@ def test_the_pod_is_labelled_urgent_and_reached_by_nobody() -> None:
     assert (common["includeTemplates"], common["pairs"]["app.kubernetes.io/component"]) == (True, "pass")
     urgent = one(base / "priority-class.yaml", "PriorityClass")
     assert (template()["priorityClassName"], urgent["value"]) == (urgent["metadata"]["name"], 10**9)
+    assert urgent["preemptionPolicy"] == "Never"  # a class cannot be changed, so a pass of each minute would evict
     spec = one(base / "network-policy.yaml", "NetworkPolicy")["spec"]
     assert (spec["podSelector"], spec["policyTypes"], "ingress" in spec) == ({}, ["Ingress", "Egress"], False)
     assert {port["port"] for each in spec["egress"] for port in each["ports"]} == {443, 6443, 53}
@@ -361,24 +383,30 @@ def test_the_token_is_for_this_pod_alone() -> None:
     assert template()["serviceAccountName"] == account["metadata"]["name"]
 
 
-def test_it_has_as_many_workers_as_cores(parsed: Callable[..., Any]) -> None:
+def test_it_has_as_many_workers_as_cores_and_asks_for_what_it_cannot_do_without(parsed: Callable[..., Any]) -> None:
+    """It begins in small gaps of a full cluster, and has memory for what was measured on 10,000 nodes."""
     resources = container()["resources"]
-    for kind in ("requests", "limits"):
-        assert resources[kind]["cpu"] == str(parsed().workers)
-        assert resources[kind]["memory"]
+    assert resources["limits"] == {"cpu": str(parsed().workers), "memory": "2Gi"}
+    assert resources["requests"] == {"cpu": "200m", "memory": "1Gi"}
 
 
-def overlay_arguments(folder: str) -> list[str]:
-    """What an overlay adds to the arguments."""
-    (patch,) = (
-        yaml.safe_load(each["patch"])
-        for each in one(DEPLOY / "overlays" / folder / "kustomization.yaml", "Kustomization")["patches"]
-        if each["target"]["kind"] == "CronJob"
-    )
-    assert [(each["op"], each["path"]) for each in patch] == [
-        ("add", "/spec/jobTemplate/spec/template/spec/containers/0/args/-")
-    ]
-    return [each["value"] for each in patch]
+#: Where the arguments are, by the kind of what runs.
+_ARGUMENTS = {
+    "CronJob": "/spec/jobTemplate/spec/template/spec/containers/0/args/-",
+    "Deployment": "/spec/template/spec/containers/0/args/-",
+}
+
+
+def added_arguments(folder: str) -> list[str]:
+    """What a component adds to the arguments, the same of both ways of running."""
+    patches = kustomization(DEPLOY / "components" / folder / "kustomization.yaml")["patches"]
+    found = {}
+    for kind, path in _ARGUMENTS.items():
+        (patch,) = (yaml.safe_load(each["patch"]) for each in patches if each["target"]["kind"] == kind)
+        assert [(each["op"], each["path"]) for each in patch] == [("add", path)]
+        found[kind] = [each["value"] for each in patch]
+    assert found["CronJob"] == found["Deployment"]
+    return found["CronJob"]
 
 
 @pytest.mark.parametrize(
@@ -393,16 +421,23 @@ def overlay_arguments(folder: str) -> list[str]:
         ("gates", "enforce", "gates"),
     ],
 )
-def test_an_overlay_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
-    before, after = settings(parsed()), settings(parsed(*overlay_arguments(folder)))
+def test_a_component_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
+    before, after = settings(parsed()), settings(parsed(*added_arguments(folder)))
     assert {key: each for key, each in after.items() if each != before[key]} == {option: value}
 
 
-def test_every_overlay_is_tried() -> None:
-    folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
-    apart = {"deployment"}  # it has a test of its own
+def test_every_component_is_tried_and_has_an_overlay() -> None:
+    """Of the CronJob; a Deployment takes the component. That of namespaces needs their names, and is tried apart."""
     one_option = {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "controllers", "gates"}
-    assert folders == one_option | apart
+    of = {
+        parent: {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == parent}
+        for parent in ("components", "overlays")
+    }
+    assert of == {"components": one_option | {"namespaces"}, "overlays": one_option | {"deployment"}}
+    for each in one_option:
+        said = kustomization(DEPLOY / "overlays" / each / "kustomization.yaml")
+        assert (said["resources"], said["components"]) == (["../../base"], [f"../../components/{each}"])
+        assert "patches" not in said
 
 
 def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:
@@ -411,6 +446,7 @@ def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:
     assert found["selector"]["matchLabels"] == template_of_loop["metadata"]["labels"]
     looped, once = template_of_loop["spec"], template()
     assert looped.pop("restartPolicy") == "Always"
+    looped.pop("topologySpreadConstraints")
     (loop,), (single,) = looped["containers"], once["containers"]
     assert loop.pop("args") == [*single.pop("args"), "--every=10s", "--metrics-bind-address=:8080"]
     (port,) = loop.pop("ports")
@@ -420,6 +456,101 @@ def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:
     assert rule == {"ports": [{"protocol": "TCP", "port": port["containerPort"]}]}
     once.pop("restartPolicy")
     assert looped == once
+
+
+def test_one_host_or_drain_does_not_take_both_processes() -> None:
+    """A rollout needs no more room than there is, and leaves one, too."""
+    folder = DEPLOY / "overlays" / "deployment"
+    found = one(folder / "deployment.yaml", "Deployment")["spec"]
+    labels = found["template"]["metadata"]["labels"]
+    host, zone = found["template"]["spec"]["topologySpreadConstraints"]
+    assert (host["topologyKey"], host["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "DoNotSchedule")
+    assert (zone["topologyKey"], zone["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
+    assert host["labelSelector"] == zone["labelSelector"] == {"matchLabels": labels}
+    budget = one(folder / "disruption-budget.yaml", "PodDisruptionBudget")["spec"]
+    assert budget == {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    assert found["replicas"] == 2
+    assert found["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_a_loop_has_the_options_of_the_cron_job_but_decides_in_less_time() -> None:
+    """A pass that searches for 20 s hears of new pods only in the next one."""
+    patches = kustomization(DEPLOY / "overlays" / "deployment" / "kustomization.yaml")["patches"]
+    (changed,) = (each for each in map(yaml.safe_load, (each["patch"] for each in patches)) if "data" in each)
+    base = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")
+    assert changed["metadata"] == base["metadata"]
+    loop, once = (yaml.safe_load(each["data"]["placer.yaml"]) for each in (changed, base))
+    assert loop == {**once, "timeLimit": 5}
+
+
+# ------------------------------------------------------------------------------------------------- admission policies
+
+
+def admission() -> dict[str, tuple[Path, dict[str, Any]]]:
+    """File and policy by name, of placer's own rights and class."""
+    found = {}
+    for path in (each for each in MANIFESTS if each.name.startswith("admission-")):
+        policies = [each for each in documents(path) if each["kind"] == "ValidatingAdmissionPolicy"]
+        bindings = [each for each in documents(path) if each["kind"] == "ValidatingAdmissionPolicyBinding"]
+        for policy, binding in zip(policies, bindings, strict=True):
+            name = policy["metadata"]["name"]
+            assert binding["metadata"] == policy["metadata"]
+            assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+            found[name] = path, policy["spec"]
+    return found
+
+
+def test_each_right_to_change_what_is_there_has_a_policy() -> None:
+    """But for evictions, of which CEL sees the name of the pod alone; the Lease and the record RBAC names."""
+    held = {
+        (group, resource)
+        for _, spec in admission().values()
+        if spec.get("matchConditions")
+        for rule in spec["matchConstraints"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    more = (f"components/{each}/rbac-{each}.yaml" for each in ("gates", "controllers"))
+    files = ("base/rbac-write.yaml", "base/rbac-rollback.yaml", *more)
+    given = {
+        (group, resource)
+        for file in files
+        for group, resource, verb in rights(one(DEPLOY / file, "ClusterRole"))
+        if verb != "get"
+    }
+    assert held == given
+
+
+def test_policies_are_of_the_account_and_the_scheduler_that_are_installed() -> None:
+    account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")["metadata"]
+    user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
+    options = yaml.safe_load(one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["placer.yaml"])
+    named = {
+        "scheduler": options["schedulerName"],
+        "class": one(DEPLOY / "base" / "priority-class.yaml", "PriorityClass")["metadata"]["name"],
+        "home": account["namespace"],
+    }
+    for name, (_, spec) in admission().items():
+        assert spec["failurePolicy"] == "Fail"
+        conditions = [each["expression"] for each in spec.get("matchConditions", ())]
+        assert conditions == ([] if name == "placer-class" else [f"request.userInfo.username == '{user}'"])
+        for variable in spec.get("variables", ()):
+            if variable["name"] in named:
+                assert variable["expression"] == f"'{named[variable['name']]}'"
+
+
+def test_requests_of_the_account_have_levels_of_their_own() -> None:
+    election, others = documents(DEPLOY / "base" / "flow-schema.yaml")
+    account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")["metadata"]
+    subject = {
+        "kind": "ServiceAccount",
+        "serviceAccount": {"name": account["name"], "namespace": account["namespace"]},
+    }
+    for schema, level in ((election, "leader-election"), (others, "workload-high")):
+        (rule,) = schema["spec"]["rules"]
+        assert rule["subjects"] == [subject]
+        assert schema["spec"]["priorityLevelConfiguration"]["name"] == level
+    assert election["spec"]["matchingPrecedence"] < others["spec"]["matchingPrecedence"] < 9000  # service accounts'
 
 
 def test_what_a_loop_watches_is_what_a_snapshot_lists() -> None:
@@ -441,7 +572,8 @@ def test_the_page_names_what_is_there() -> None:
     assert [each for each in typed if not (DEPLOY.parent / each).exists()] == []
     rows = set(re.findall(r"^\| `([-\w/]+)/` \|", page, re.MULTILINE))
     folders = {str(path.parent.relative_to(DEPLOY)) for path in KUSTOMIZATIONS if path.parent.parent.name != "crds"}
-    assert rows == {*folders, "chart"}
+    composed_of = {f"overlays/{each.partition('/')[2]}" for each in folders if each.startswith("components/")}
+    assert rows == {*(folders - composed_of), "overlays", "chart"}
 
 
 def test_the_page_has_the_options_as_they_are(parsed: Callable[..., Any]) -> None:
@@ -474,8 +606,14 @@ def test_the_page_names_the_version_of_kubernetes_that_it_is_tried_with() -> Non
     page = (DEPLOY / "README.md").read_text()
     modules = (DEPLOY.parent / "tests" / "cluster" / "controlplane" / "go.mod").read_text()
     (minor,) = re.findall(r"^\tk8s\.io/kubernetes v1\.(\d+)\.", modules, re.MULTILINE)
-    tried, oldest = re.findall(r"Tried with Kubernetes 1\.(\d+),.* is in 1\.(\d+) and newer, `admission/`", page)[0]
-    assert (tried, int(oldest) < int(tried)) == (minor, True)
+    (tried,) = re.findall(r"Tried with Kubernetes 1\.(\d+),", page)
+    assert tried == minor
+    security = (DEPLOY.parent / "docs" / "security.md").read_text()
+    oldest = f"{_OLDEST[0]}.{_OLDEST[1]}"
+    assert f"needs Kubernetes {oldest} or newer" in page
+    assert f"| Kubernetes | {oldest} to 1.{minor}" in security
+    chart = yaml.safe_load((DEPLOY / "chart" / "Chart.yaml").read_text())
+    assert chart["kubeVersion"] == f">={oldest}.0-0"
 
 
 def test_the_page_has_memory_by_nodes_and_pods() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from placer import metrics_server
+from placer.errors import UsageError
 from placer.metrics import LoopMetrics
 from placer.metrics_server import MetricsServer
 from tests.waiting import wait_until
@@ -24,6 +26,42 @@ FOR_EVER = 600.0
 def server() -> Iterator[MetricsServer]:
     with MetricsServer(("127.0.0.1", 0), LoopMetrics("placer")) as found:
         yield found
+
+
+@pytest.mark.parametrize("host", ["", "::"])
+def test_both_stacks_are_answered(host: str) -> None:
+    """A pod that has addresses of IPv6 alone is asked there, as one of IPv4 is there."""
+    with MetricsServer((host, 0), LoopMetrics("placer")) as server:
+        asked = ["127.0.0.1", *(["[::1]"] if has_ipv6() else [])]
+        for each in asked:
+            with urllib.request.urlopen(f"http://{each}:{server.port}/livez", timeout=60.0) as answer:
+                assert answer.status == 200
+
+
+def test_a_machine_without_ipv6_answers_at_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def no_address(_: object) -> None:
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr(metrics_server._BothStacks, "server_bind", no_address)
+    with MetricsServer(("", 0), LoopMetrics("placer")) as server:
+        assert lives(server)
+    with pytest.raises(UsageError, match=r"--metrics-bind-address \[::1\]:0: Cannot assign"):
+        MetricsServer(("::1", 0), LoopMetrics("placer"))
+
+
+def test_an_address_that_is_taken_is_refused_in_its_spelling(server: MetricsServer) -> None:
+    with pytest.raises(UsageError, match=rf"--metrics-bind-address :{server.port}: Address already in use"):
+        MetricsServer(("", server.port), LoopMetrics("placer"))
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as tried:
+            tried.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def connected(server: MetricsServer) -> socket.socket:

@@ -30,6 +30,7 @@ FEATURES = {
     "running hard": 8,
     "hard": 15,
     "queue": 10,
+    "not reclaimable": 8,
     "capacity": 8,
     "near": 2,
     "apart": 2,

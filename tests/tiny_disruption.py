@@ -6,12 +6,12 @@ labels and terms of :mod:`tests.tiny_neighbours`. At most 6 pods of theirs run, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 from placer.disruption import losing, without
-from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, SubGroupPolicy
+from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, Queue, SubGroupPolicy
 from placer.instance.problem import DisruptionBudget
 from placer.quantity import Resources
 from tests.tiny import Tiny, TinyMaker, TinyNetworkMaker
@@ -42,7 +42,13 @@ class _Filler(TinyMaker):
         instance = self.world.instance()
         keys = [key for key, pod in instance.pods.items() if pod.state is PodState.BOUND]
         pods = {key: replace(instance.pods[key], protected=self._protected(instance, key)) for key in keys}
-        return replace(instance, pods={**instance.pods, **pods}, budgets=tuple(self._budgets(keys)))
+        budgets = tuple(self._budgets(keys))
+        return replace(instance, pods={**instance.pods, **pods}, budgets=budgets, queues=self._kept(instance.queues))
+
+    def _kept(self, queues: Mapping[str, Queue]) -> dict[str, Queue]:
+        """The queues, some of which are not reclaimable."""
+        kept = {name: self.chance(0.6, "not reclaimable") for name in queues}
+        return {name: replace(each, reclaimable=not kept[name]) for name, each in queues.items()}
 
     def _protected(self, instance: Instance, key: Key) -> str:
         if instance.pods[key].daemon:

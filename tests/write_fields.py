@@ -66,6 +66,8 @@ BESIDES = {
     "NodeAllocatableResourceClaimStatus": "resources",
     # up to 1.23
     "ObjectMeta": "clusterName",
+    # coscheduling before v0.25, and Koordinator still
+    "PodGroup.scheduling.x-k8s.io/status": "scheduled",
     # KEP-260 spells what is left of a link so
     "NetworkTopology.networktopology.diktyo.x-k8s.io/spec/weights/topologyList/originList/costList": (
         "bandwidthAllocatable"
@@ -99,8 +101,10 @@ BY_HAND = {
     "JobSet.jobset.x-k8s.io": "apiVersion kind metadata:ObjectMeta spec:JobSetSpec status",
     "JobSetSpec": (
         "coordinator:JobSetCoordinator failurePolicy managedBy network:JobSetNetwork replicatedJobs:ReplicatedJob "
-        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished volumeClaimPolicies"
+        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished "
+        "volumeClaimPolicies:JobSetVolumeClaimPolicy"
     ),
+    "JobSetVolumeClaimPolicy": "retentionPolicy templates:PersistentVolumeClaim",
     "ReplicatedJob": "dependsOn:JobSetDependsOn groupName name replicas scheduling template:JobTemplateSpec",
     "JobSetCoordinator": "jobIndex podIndex replicatedJob",
     "JobSetDependsOn": "name status",
@@ -115,6 +119,12 @@ BY_HAND = {
         "leaderTemplate:PodTemplateSpec persistentVolumeClaimRetentionPolicy restartPolicy size "
         "subGroupPolicy:LeaderWorkerSubGroups volumeClaimTemplates workerTemplate:PodTemplateSpec"
     ),
+    "PodGroup.scheduling.run.ai": "apiVersion kind metadata:ObjectMeta spec:KaiPodGroupSpec status",
+    "KaiPodGroupSpec": (
+        "backoffLimit completions markUnschedulable minMember minSubGroup parallelism preemptibility priorityClassName "
+        "queue schedulingBackoff stalenessGracePeriod subGroups topologyConstraint:KaiTopologyConstraint"
+    ),
+    "KaiTopologyConstraint": "preferredTopologyLevel requiredTopologyLevel topology",
     "LeaderWorkerNetwork": "subdomainPolicy",
     "LeaderWorkerSubGroups": "subGroupPolicyType subGroupSize",
 }
@@ -164,6 +174,12 @@ SOURCES = [
         "version": "v0.10.0",
         "licence": "Apache-2.0, The Kubernetes Authors",
         "kinds": ["LeaderWorkerSet.leaderworkerset.x-k8s.io"],
+    },
+    {
+        "name": "github.com/kai-scheduler/KAI-Scheduler (names of fields)",
+        "version": "v0.17",
+        "licence": "Apache-2.0, NVIDIA Corporation",
+        "kinds": ["PodGroup.scheduling.run.ai"],
     },
 ]
 

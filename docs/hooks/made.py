@@ -10,6 +10,7 @@ from typing import Any
 import api
 import commands
 import fields
+import marks
 import pictures
 import policy
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,6 +23,7 @@ _PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands.as_markdown,
     "fields": fields.as_markdown,
+    "marks": marks.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
     **pictures.PICTURES,

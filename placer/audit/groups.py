@@ -1,12 +1,13 @@
 """Running groups, each judged by the rules and set beside the best place there is for it alone.
 
 A group is judged as if it were placed now, where it is: its own pods lifted, everybody else where they are. What a node
-became after its pods were bound (cordoned, not ready, a taint NoSchedule) is no fault of theirs, and what a kubelet
-admitted it aligned: these are not judged.
+became after its pods were bound (cordoned, not ready, a taint NoSchedule) is no fault of theirs, nor is a queue that
+was closed since, and what a kubelet admitted it aligned: these are not judged.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -26,6 +27,14 @@ __all__ = ["AuditEntry", "Quality", "Standing", "audit"]
 
 #: Most seconds to look for the best place of one group.
 SECONDS = 3.0
+
+#: What the judge says of pods that a placement binds, and what is said of those that run.
+_SAID_OF_WHAT_RUNS = (
+    (r"\b0 bound and (\d+) new pod", r"\1 running pod"),
+    (r"\((\S+) before, (\S+) new\b", r"(\1 of others, \2 of its own"),
+    (r"\bnew (pair|pod)", r"\1"),
+    (r" gets (\d+ pods?) but ", r" has \1 running but "),
+)
 
 
 class Standing(StrEnum):
@@ -127,7 +136,7 @@ def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
     placement = Placement.of(where)
     doubts = _doubts(instance, group)
     broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
-    violations = tuple(f"{each.rule}: {each.message}" for each in broken)
+    violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
     quality = _quality(lifted, group.key, placement)
     parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
     lacks = bool(doubts) or _lacks(instance, group)
@@ -157,8 +166,24 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
     }
     groups = {**instance.groups, group.key: waiting}
     policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
-    kept = replace(instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy)
+    queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
+    kept = replace(
+        instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy, queues=queues
+    )
     return alone(kept, group.key), where
+
+
+def _of_what_runs(message: str) -> str:
+    """A violation in words about pods that run, where the judge speaks of a placement that binds them.
+
+    Examples
+    --------
+    >>> _of_what_runs("zone link a -> b carries 9 bit/s (3 before, 6 new)"), _of_what_runs("0 bound and 2 new pods")
+    ('zone link a -> b carries 9 bit/s (3 of others, 6 of its own)', '2 running pods')
+    """
+    for pattern, said in _SAID_OF_WHAT_RUNS:
+        message = re.sub(pattern, said, message)
+    return message
 
 
 def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:

@@ -260,7 +260,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.json and options.output != "-":
         write(document, "-")
     elif options.output != "-":
-        _print(lines, result.findings)
+        _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:

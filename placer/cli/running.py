@@ -245,13 +245,24 @@ def _decision(done: Pass) -> dict[str, Any]:
 
     result = done.result
     if result is None:
-        names = ("nodes", "pending", "setAside", "method", "termination", "verdict", "placed", "bindings")
+        names = (
+            "nodes",
+            "pending",
+            "setAside",
+            "method",
+            "termination",
+            "verdict",
+            "unsupported",
+            "placed",
+            "bindings",
+        )
         return dict.fromkeys(names)
     bindings = result.placement.bindings if result.placement is not None else None
     shown = bindings if done.options.dry_run else None
     return {
         "nodes": len(result.instance.nodes),
         "pending": len(result.instance.pending),
+        "unsupported": result.unsupported,
         "setAside": set_aside(result.instance).as_dict(),
         "method": result.method,
         "termination": result.termination.value,

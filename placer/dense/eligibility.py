@@ -48,6 +48,8 @@ class Eligibility:
             row &= self._any_term(terms)
         if constraints.os:
             row &= self._any_term(constraints.os_terms)
+        for mark in constraints.marks:
+            row &= self._any_term((mark.term,))
         return row
 
     def _toleration_row(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
@@ -74,7 +76,7 @@ class Eligibility:
     def _requirement(self, requirement: Requirement, *, field: bool) -> BoolArray:
         key = (field, requirement)
         if key not in self._rows:
-            codes, column = self._column("" if field else requirement.key, field and requirement.key == "metadata.name")
+            codes, column = self._column(requirement.key, field=field)
             holds = np.zeros(len(codes) + 1, dtype=bool)
             for value, code in codes.items():
                 holds[code] = requirement.holds(value)
@@ -82,11 +84,11 @@ class Eligibility:
             self._rows[key] = holds[column]
         return self._rows[key]
 
-    def _column(self, label: str, names: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
-        """Codes of a label's values and the code of each node; absent is the last code + 1 (index -1)."""
-        key = "\0name" if names else label
+    def _column(self, label: str, *, field: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
+        """Codes of a label's or field's values and the code of each node; absent is the last code + 1 (index -1)."""
+        key = f"\0{label}" if field else label
         if key not in self._columns:
-            values = [node.name if names else node.labels.get(label) for node in self._nodes]
+            values = [node.field(label) if field else node.labels.get(label) for node in self._nodes]
             codes = {value: code for code, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
             column = np.array([-1 if value is None else codes[value] for value in values], dtype=np.int64)
             self._columns[key] = (codes, column)

@@ -15,9 +15,10 @@ search keeps as many as it likes. With fields of 3 and 4 bits for cores and GPUs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
 from itertools import accumulate, combinations
+from operator import or_
 from typing import NamedTuple
 
 from placer.instance.numa import NumaDemand, NumaNode
@@ -46,12 +47,15 @@ class Unit(NamedTuple):
         How many zones it gets; 0: this kubelet never aligns it.
     amounts
         Index of the resource, need and take of each resource; for sets of several zones.
+    again
+        Indices of the resources that later units of the pod get again, of an init container that ends.
     """
 
     need: int
     take: int
     width: int
     amounts: tuple[tuple[int, int, int], ...]
+    again: tuple[int, ...] = ()
 
 
 #: A pod as one kubelet sees it; empty where nothing of it is aligned there.
@@ -156,8 +160,10 @@ class PackedKubelet:
             The zones after, and a bit mask of the zones that the pod gets, all its containers together; None where it
             is refused, which takes nothing.
         """
-        guard, used = self._guard, 0
+        guard, used, before = self._guard, 0, state
         for unit in units:
+            if unit.again:
+                return self._admit_again(before, units)
             need = unit.need
             if unit.width == 1:
                 for zone, room in enumerate(state):
@@ -169,12 +175,33 @@ class PackedKubelet:
                 else:
                     return None
             else:
-                chosen = self._set(state, unit)
+                chosen = self._set(state, unit, 0)
                 if not chosen:
                     return None
                 state = self._drain(state, unit, chosen)
             used |= chosen
         return state, used
+
+    def _admit_again(self, state: State, units: Units) -> tuple[State, int] | None:
+        """The same for a pod of which later units get again what earlier ones had."""
+        answer = self.follow(state, units)
+        return None if answer is None else (answer[0], reduce(or_, answer[1], 0))
+
+    def follow(self, state: State, units: Units) -> tuple[State, list[int]] | None:
+        """Let a pod come, as in :meth:`admit`: the zones after, and the bit mask of those that each unit gets."""
+        chosen: list[int] = []
+        again = [[0] * len(self.resources) for _ in state]  #: by zone and resource: what units that come get again
+        for unit in units:
+            held = sum(1 << zone for zone, had in enumerate(again) if any(had[index] for index, _, _ in unit.amounts))
+            zones = self._set(state, unit, held)
+            if not zones:
+                return None
+            chosen.append(zones)
+            for zone, index, part in self._parts(state, unit, zones):
+                had = again[zone]
+                had[index] = max(had[index], part) if index in unit.again else max(had[index] - part, 0)
+            state = self._drain(state, unit, zones)
+        return state, chosen
 
     def admit_all(self, state: State, pods: Iterable[Units]) -> State | None:
         """Let pods come one after the other: the zones after; None where one of them is refused."""
@@ -214,7 +241,7 @@ class PackedKubelet:
         """Zones that a unit may get now, lowest first; one of several zones may get any where it finds some."""
         if unit.width == 1:
             return [zone for zone, room in enumerate(state) if (room - unit.need) & self._guard == self._guard]
-        return range(len(state)) if self._set(state, unit) else ()
+        return range(len(state)) if self._set(state, unit, 0) else ()
 
     def _sums(self, units: Iterable[Unit]) -> list[int]:
         """What units take of each resource."""
@@ -237,7 +264,7 @@ class PackedKubelet:
         width = widths.pop() if len(widths) == 1 and fits else 0
         need = sum(need << self._shifts[index] for index, need, _ in amounts)
         take = sum(take << self._shifts[index] for index, _, take in amounts)
-        return Unit(need, take, width, amounts)
+        return Unit(need, take, width, amounts, tuple(map(self.resources.index, asked.again)))
 
     def _width(self, index: int, need: int) -> int:
         """Fewest zones that could hold so much of a resource if they were empty; 0: none that are known to do."""
@@ -250,18 +277,21 @@ class PackedKubelet:
 
     # ------------------------------------------------------------------------------------------------- sets of zones
 
-    def _set(self, state: State, unit: Unit) -> int:
-        """The lowest set of ``unit.width`` zones that has all of it, as a bit mask; 0 where there is none."""
-        if unit.width < 2:
+    def _set(self, state: State, unit: Unit, held: int) -> int:
+        """The lowest set of ``unit.width`` zones that has all of it, as a bit mask; 0 where there is none.
+
+        Zones that are ``held`` must be among them.
+        """
+        if not unit.width:
             return 0
         if len(state) > _FEW:
-            needs = {index: need for index, need, _ in unit.amounts}
-            rooms = [dict(enumerate(amounts)) for amounts in self.amounts(state)]
-            return sum(1 << zone for zone in lowest_set(rooms, needs, unit.width) or ())
+            return self._set_of_many(state, unit, held)
         # The fields hold the sum over all zones, so rooms add up as they are packed; one guard is enough for the sum.
         guard = self._guard
         beyond = unit.need + (unit.width - 1) * guard
         for zones, members in _sets(len(state), unit.width):
+            if zones & held != held:
+                continue
             total = 0
             for zone in members:
                 total += state[zone]
@@ -269,17 +299,31 @@ class PackedKubelet:
                 return zones
         return 0
 
+    def _set_of_many(self, state: State, unit: Unit, held: int) -> int:
+        """The same without a list of all sets."""
+        needs = {index: need for index, need, _ in unit.amounts}
+        rooms = [dict(enumerate(amounts)) for amounts in self.amounts(state)]
+        must = [zone for zone in range(len(state)) if held >> zone & 1]
+        return sum(1 << zone for zone in lowest_set(rooms, needs, unit.width, must) or ())
+
     def _drain(self, state: State, unit: Unit, zones: int) -> State:
         """Take a unit's amounts from its zones, zone after zone."""
         rooms = list(state)
-        members = [zone for zone in range(len(rooms)) if zones >> zone & 1]
-        for index, _, left in unit.amounts:
-            shift, field = self._shifts[index], (1 << self._bits[index]) - 1
-            for zone in members:
-                taken = min(left, rooms[zone] >> shift & field)
-                rooms[zone] -= taken << shift
-                left -= taken
+        for zone, index, part in self._parts(state, unit, zones):
+            if index not in unit.again:
+                rooms[zone] -= part << self._shifts[index]
         return tuple(rooms)
+
+    def _parts(self, state: State, unit: Unit, zones: int) -> Iterator[tuple[int, int, int]]:
+        """What a unit takes, or has for its time if later ones get it again, zone after zone: zone, resource, part."""
+        members = [zone for zone in range(len(state)) if zones >> zone & 1]
+        for index, need, take in unit.amounts:
+            shift, field = self._shifts[index], (1 << self._bits[index]) - 1
+            left = need if index in unit.again else take
+            for zone in members:
+                part = min(left, state[zone] >> shift & field)
+                left -= part
+                yield zone, index, part
 
     # ---------------------------------------------------------------------------------------------------- the packing
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from placer.instance.findings import counted
-from placer.instance.keys import Key
+from placer.instance.keys import Key, label_word
 from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
 from placer.instance.problem import Instance, Neighbours, Pod, PodState, SpreadLimit
 
@@ -61,7 +61,7 @@ def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
             if pairs:
                 first, what = min(having[value]), "1 pair" if pairs == 1 else f"{pairs} pairs"
                 message = f"C13: required pod anti-affinity of Pod {first} and its like keeps {what} of bound pods"
-                yield f"Pod {first}", f"{message} apart that are in one domain, {key}={value}"
+                yield f"Pod {first}", f"{message} apart that are in one domain, {key}={label_word(value)}"
 
 
 def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
@@ -83,7 +83,7 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
         mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
         most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
         if most - fewest > limit.max_skew:
-            first, where = min(pod.key for pod in pods), f"{limit.topology_key}={domain}"
+            first, where = min(pod.key for pod in pods), f"{limit.topology_key}={label_word(domain)}"
             message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
             yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"
 

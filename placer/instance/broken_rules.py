@@ -15,7 +15,7 @@ from typing import Final
 from placer.instance.broken_neighbours import broken_affinity, broken_anti_affinity, broken_spread
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
-from placer.instance.keys import Key
+from placer.instance.keys import Key, label_word
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
@@ -110,6 +110,7 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     places = _places(instance)
     _one_domain(places, findings)
     _exclusive(places, findings)
+    _beside_exclusive_jobs(instance, findings)
     looks = (
         ("C8", broken_costs),
         ("C9", broken_links),
@@ -183,21 +184,41 @@ def _one_domain(places: UnitPlaces, findings: Findings) -> None:
     """C7 by label."""
     for unit, values in places.items():
         if len(values) > 1 or None in values:
-            where = ", ".join(sorted("none" if value is None else value for value in values))
+            where = ", ".join(sorted("none" if value is None else label_word(value) for value in values))
             message = f"C7: the bound pods of {unit.name} are not in one domain of {unit.topology_key}, but in {where}"
             findings.add(CODE, unit.name, message)
 
 
 def _exclusive(places: UnitPlaces, findings: Findings) -> None:
     """C15."""
-    holders: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    holders: dict[tuple[str, str], set[str]] = defaultdict(set)
     for unit, values in places.items():
-        for value in values - {None} if unit.exclusive else ():
-            holders[unit.topology_key, value].add(unit.name)
+        for value in values if unit.exclusive else ():
+            if value is not None:
+                holders[unit.topology_key, value].add(unit.name)
     for (label, domain), names in holders.items():
         if len(names) > 1:
-            message = f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={domain}"
+            message = (
+                f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={label_word(domain)}"
+            )
             findings.add(CODE, min(names), message)
+
+
+def _beside_exclusive_jobs(instance: Instance, findings: Findings) -> None:
+    """C15 of Jobs of JobSets that are not exclusive."""
+    there: dict[tuple[str, str], dict[bool, Pod]] = defaultdict(dict)
+    for pod in instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND else ():
+            value = domain_of(instance.nodes, pod.node, job.topology_key)
+            if value is not None:
+                there[job.topology_key, value].setdefault(job.exclusive, pod)
+    for (label, domain), pods in there.items():
+        if len(pods) > 1:
+            message = (
+                f"C15: the Job of Pod {pods[True].key} is exclusive in {label}, and Pod {pods[False].key} of another "
+                f"JobSet's Job runs in {label}={domain}, too"
+            )
+            findings.add(CODE, f"Pod {pods[True].key}", message)
 
 
 def _places(instance: Instance) -> UnitPlaces:

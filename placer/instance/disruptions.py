@@ -6,27 +6,90 @@ Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
-from placer.instance.keys import Key
+from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
+from placer.instance.keys import GroupKey, Key
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import DisruptionBudget, Pod, PodState, Requirement
+from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of
+from placer.kube.marks import YUNIKORN_PREEMPTION, protections
 
 if TYPE_CHECKING:
+    from placer.kube.base import ObjectBase
     from placer.kube.budgets import PodDisruptionBudgetManifest
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
+    from placer.manifests import Objects
 
-__all__ = ["WITHOUT_OWNER", "Protection", "limited", "policy_budgets", "read_budgets"]
+__all__ = ["WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
 
 #: Why a pod is protected that would be lost for good.
 WITHOUT_OWNER = "no controller would make it again"
 #: What a Policy that says nothing protects.
 _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectingMarks:
+    """Marks of other systems that protect bound pods: their own, and those of what they belong to.
+
+    Parameters
+    ----------
+    groups, jobs, classes
+        PodGroups, Jobs by API group, namespace and name, and PriorityClasses by name: to the mark that protects their
+        pods; one that has none is absent.
+    """
+
+    groups: Mapping[GroupKey, str]
+    jobs: Mapping[GroupKey, str]
+    classes: Mapping[str, str]
+
+    @classmethod
+    def of(cls, objects: Objects) -> ProtectingMarks:
+        """Those of the objects of an instance."""
+        groups = {UPSTREAM: objects.upstream_pod_groups, VOLCANO: objects.pod_groups}
+        groups |= {COSCHEDULING: objects.coscheduling_pod_groups}
+        jobs = (*objects.volcano_jobs, *objects.jobs)
+        return cls(
+            {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
+            dict(_marked("Job", jobs)),
+            {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
+        )
+
+    def reason(self, pod: PodManifest, group: GroupKey | None) -> str:
+        """Why a pod is never disturbed; empty where no mark protects it."""
+        said = list(protections("Pod", pod.metadata.labels, pod.metadata.annotations))
+        own = next((_words(name, value) for name, value, protects in said if protects), None)
+        allowed = YUNIKORN_PREEMPTION in (name for name, _, _ in said)  # what the pod says counts before its class
+        named = None if allowed else self.classes.get(pod.spec.priority_class_name or "")
+        mark = own or self._of_what_it_is_in(pod, group) or named
+        return f"{mark}{BY_MARK}" if mark else ""
+
+    def _of_what_it_is_in(self, pod: PodManifest, group: GroupKey | None) -> str | None:
+        owner = controller(pod.metadata)
+        job = None
+        if owner is not None and owner.kind == "Job":
+            job = GroupKey(owner.api_version.rpartition("/")[0], pod.namespace, owner.name)
+        return (self.groups.get(group) if group is not None else None) or (self.jobs.get(job) if job else None)
+
+
+def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:
+    """Objects whose pods a mark protects, under the API group that is read for theirs."""
+    for each in objects:
+        for name, value, protects in protections(kind, each.metadata.labels, each.metadata.annotations):
+            if protects:
+                key = GroupKey(api_group or each.group, getattr(each, "namespace", ""), each.name)
+                title = f"{key.namespace}/{key.name}".lstrip("/")
+                yield key, f"{_words(name, value)} of {kind} {title}"
+
+
+def _words(name: str, value: str) -> str:
+    return f'{name}: "{value}"'
 
 
 class Protection:
@@ -38,15 +101,19 @@ class Protection:
         The Policy of the instance, if there is one.
     namespaces
         Namespace to its labels: a protecting selector takes a pod by its own labels, or by those of its namespace.
+    marks
+        Those of other systems.
     """
 
-    def __init__(self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]], marks: ProtectingMarks
+    ) -> None:
         said = [policy.spec.disruption for policy in policies if policy.spec is not None]
         given = next((each.protect for each in said if each is not None and each.protect is not None), None)
         self._selectors = [(_UNTOUCHED, None)] if given is None else [_selector(each) for each in given]
-        self._namespaces = namespaces
+        self._namespaces, self._marks = namespaces, marks
 
-    def reason(self, pod: PodManifest, state: PodState, priority: int) -> str:
+    def reason(self, pod: PodManifest, state: PodState, priority: int, group: GroupKey | None = None) -> str:
         """Why a bound pod is never disturbed; empty where it may be, and for any other pod."""
         if state is not PodState.BOUND:
             return ""
@@ -56,7 +123,7 @@ class Protection:
             return WITHOUT_OWNER
         if priority >= SYSTEM_PRIORITY:
             return f"its priority {priority} is one of the system's"
-        return "the Policy protects it" if self._protects(pod) else ""
+        return "the Policy protects it" if self._protects(pod) else self._marks.reason(pod, group)
 
     def _protects(self, pod: PodManifest) -> bool:
         of_namespace = self._namespaces.get(pod.namespace, {})

@@ -1,16 +1,17 @@
 """Units: pods that must be in one domain of a node label (C7 by label), maybe in one of their own (C15).
 
-A PodGroup of Kubernetes asks for one in its scheduling constraints; a child Job of a JobSet, and a replica or subgroup
-of a LeaderWorkerSet, by an annotation of its pods, which labels of theirs tell from those of others. So pods that exist
-and pods that would be made are read alike.
+A PodGroup of Kubernetes asks for one in its scheduling constraints; a child Job of a JobSet, a replica or subgroup of a
+LeaderWorkerSet, and a pod set of Kueue by an annotation of its pods, which labels and owners of theirs tell from those
+of others. So pods that exist and pods that would be made are read alike.
 
 Source: sigs.k8s.io/jobset ``pkg/webhooks/pod_mutating_webhook.go``, sigs.k8s.io/lws ``pkg/webhooks/pod_webhook.go``
-(both make affinity and anti-affinity of it), kubernetes/api ``scheduling/v1beta1``.
+(both make affinity and anti-affinity of it), kubernetes/api ``scheduling/v1beta1``, sigs.k8s.io/kueue
+``pkg/controller/jobs`` (which pods are a pod set) and ``apis/kueue/v1beta1/topology_types.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.instance.gangs import (
@@ -22,18 +23,33 @@ from placer.instance.gangs import (
     SUB_GROUP_EXCLUSIVE_TOPOLOGY,
     SUB_GROUP_INDEX,
 )
-from placer.instance.keys import GroupKey
-from placer.instance.problem import DomainUnit
+from placer.instance.keys import GroupKey, Key
+from placer.instance.problem import ChildJob, DomainUnit
+from placer.kube.base import controller
+from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels
     from placer.kube.pod import PodManifest
 
-__all__ = ["EXCLUSIVE_ANNOTATIONS", "exclusive_units", "units_of_group", "unnamed_units"]
+__all__ = [
+    "DOMAIN_ANNOTATIONS",
+    "EXCLUSIVE_ANNOTATIONS",
+    "child_jobs",
+    "exclusive_job_keys",
+    "exclusive_units",
+    "pod_set_label",
+    "pod_set_units",
+    "units_of_group",
+    "unnamed_units",
+]
 
 #: Annotations of pods that name the label in whose domains something is exclusive.
 EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+#: Annotations of pods that name the label in one domain of which something must be.
+DOMAIN_ANNOTATIONS = (*EXCLUSIVE_ANNOTATIONS, KUEUE_REQUIRED)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+_JOB_KEY = "jobset.sigs.k8s.io/job-key"
 
 
 def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainUnit, ...]:
@@ -53,6 +69,21 @@ def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
         for name, key, unit in _asked(pod)
         if unit
     )
+
+
+def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
+    """The node labels in which some Job of a JobSet is exclusive."""
+    written = ((pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY) for pod in pods if pod.metadata.annotations)
+    return tuple(sorted(set(filter(None, written))))
+
+
+def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
+    """What a pod is to the Jobs of JobSets that are exclusive in some labels; nothing where it is of no such Job."""
+    labels = pod.metadata.labels or {}
+    if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
+        return ()
+    own = (pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY)
+    return tuple(ChildJob(key, key == own) for key in keys)
 
 
 def unnamed_units(pod: PodManifest) -> Iterator[str]:
@@ -94,3 +125,79 @@ _NAMES = {
     REPLICA_EXCLUSIVE_TOPOLOGY: _replica,
     SUB_GROUP_EXCLUSIVE_TOPOLOGY: _sub_group,
 }
+
+
+# ------------------------------------------------------------------------------------------------- pod sets of Kueue
+
+#: Labels by which operators tell the templates of one workload apart.
+_ROLES = ("training.kubeflow.org/replica-type", "ray.io/group", "volcano.sh/task-spec")
+#: (API group, kind) of owners each pod of which is a workload of its own to Kueue.
+_SINGLE = frozenset((("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "Node")))
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+_JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+
+
+def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[DomainUnit, ...]:
+    """The unit that a pod's pod set of Kueue is, where an annotation requires one domain; none of a pod alone.
+
+    Leaders of the LeaderWorkerSets ``own_leaders`` have a template of their own, so they are a pod set of their own.
+    """
+    key = _required(pod)
+    name = _pod_set(pod, own_leaders) if key else ""
+    return (DomainUnit(f"{name} ({KUEUE_REQUIRED})", key),) if name else ()
+
+
+def pod_set_label(pod: PodManifest) -> str:
+    """The label that a pod's node must carry since an annotation requires one domain of it; empty: none.
+
+    Of a pod that is a pod set by itself this is all that is required.
+    """
+    key = _required(pod)
+    return key if key and not _pod_set(pod, ()) else ""
+
+
+def _required(pod: PodManifest) -> str:
+    return (pod.metadata.annotations or {}).get(KUEUE_REQUIRED, "")
+
+
+def _pod_set(pod: PodManifest, own_leaders: Container[Key]) -> str:
+    """The pod set of a pod, as people read it; empty for a pod that is one by itself."""
+    workload, part = _workload(pod, own_leaders)
+    joined = (pod.metadata.annotations or {}).get(KUEUE_POD_SET_GROUP)
+    if joined and workload:
+        return f"pod sets {joined} of {workload}"
+    return f"{part} of {workload}" if part and workload else workload
+
+
+def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
+    """The workload whose pod sets Kueue places, and the part of it that a pod is of; both may be empty."""
+    labels, namespace = pod.metadata.labels or {}, pod.namespace
+    if labels.get(KUEUE_GROUP):
+        return f"pod group {namespace}/{labels[KUEUE_GROUP]}", ""
+    if labels.get(JOB_SET):
+        return f"JobSet {namespace}/{labels[JOB_SET]}", _part("replicated job", labels, _REPLICATED_JOB)
+    replica = _replica(namespace, labels)
+    if replica:
+        split = Key(namespace, labels[LEADER_WORKER_SET]) in own_leaders
+        own = ("leader" if labels.get(_WORKER_INDEX) == "0" else "workers") if split else ""
+        return replica, _part("pod set", labels, KUEUE_POD_SET) or own
+    return _maker(pod, namespace, labels)
+
+
+def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
+    """The Job, Workload of Kueue or other owner that a pod is of, and the part of it."""
+    job = next((labels[name] for name in _JOB_NAMES if labels.get(name)), "")
+    if job:
+        return f"Job {namespace}/{job}", ""
+    managing = (pod.metadata.annotations or {}).get(KUEUE_WORKLOAD, "")
+    if managing:
+        return f"Workload {namespace}/{managing}", _part("pod set", labels, KUEUE_POD_SET)
+    owner = controller(pod.metadata)
+    if owner is None or (owner.api_version.rpartition("/")[0], owner.kind) in _SINGLE:
+        return "", ""
+    return f"{owner.kind} {namespace}/{owner.name}", _part("role", labels, *_ROLES)
+
+
+def _part(what: str, labels: Labels, *names: str) -> str:
+    """The first of some labels that is there, in words; empty where none is."""
+    return next((f"{what} {labels[name]}" for name in names if labels.get(name)), "")

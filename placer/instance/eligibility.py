@@ -17,6 +17,7 @@ from placer.kube.reader import Misfit, SchemaReader
 from placer.manifests.faults import Wrong, wrongs
 
 if TYPE_CHECKING:
+    from placer.instance.problem import NodeMark
     from placer.kube.policy import ProtectedLabels
 
 __all__ = [
@@ -99,12 +100,19 @@ class ConstraintsPool:
         self._by_value: dict[Constraints, Constraints] = {}
 
     def of(
-        self, spec: PodSpec, volumes: tuple[NodeSelector, ...] = (), labels: Mapping[str, str] | None = None
+        self,
+        spec: PodSpec,
+        volumes: tuple[NodeSelector, ...] = (),
+        labels: Mapping[str, str] | None = None,
+        marks: Iterable[NodeMark] = (),
     ) -> Constraints:
-        """Read the constraints of a pod; ``volumes`` are node affinities of its bound volumes, ``labels`` its own."""
+        """Read the constraints of a pod.
+
+        ``volumes`` are node affinities of its bound volumes, ``labels`` its own, ``marks`` what else limits its nodes.
+        """
         selector = tuple(sorted((spec.node_selector or {}).items()))
         os = next(iter(operating_systems(spec, labels).values()), "")
-        written = (spec.tolerations, selector, _required(spec), volumes, os)
+        written = (spec.tolerations, selector, _required(spec), volumes, os, tuple(sorted(marks)))
         found = self._by_spec.get(written)
         if found is None:
             made = _constraints(*written)
@@ -163,6 +171,7 @@ def _constraints(
     required: NodeSelector | None,
     volumes: tuple[NodeSelector, ...],
     os: str,
+    marks: tuple[NodeMark, ...],
 ) -> Constraints:
     selectors = volumes if required is None else (required, *volumes)
     return Constraints(
@@ -170,6 +179,7 @@ def _constraints(
         selector=selector,
         required=tuple(sorted({node_terms(each) for each in selectors})),
         os=os,
+        marks=marks,
     )
 
 

@@ -11,6 +11,7 @@ here                                      Node, Policy, and each pod with its pl
 ``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
+``mark_gangs``                            gangs that labels and annotations of other systems declare
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
 ``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
@@ -27,7 +28,7 @@ here                                      Node, Policy, and each pod with its pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -42,13 +43,14 @@ from placer.instance.app_groups import (
 )
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
-from placer.instance.disruptions import Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import units_of_group
+from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
+from placer.instance.domain_units import exclusive_job_keys, pod_set_label, pod_set_units, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import (
     COSCHEDULING,
+    KAI,
     UPSTREAM,
     VOLCANO,
     Gang,
@@ -62,8 +64,10 @@ from placer.instance.gangs import (
 )
 from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
 from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
+from placer.instance.node_marks import label_mark, numa_marks
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -72,9 +76,13 @@ from placer.instance.notices import (
     note_keys_without_nodes,
     note_limits_without_tree,
     note_network,
+    note_numatopologies,
     note_preferences,
+    note_refused,
+    note_scheduled_once,
     note_unlimited_bandwidth,
     note_unread_owners,
+    note_unread_queues,
 )
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
@@ -83,6 +91,7 @@ from placer.instance.problem import (
     DEFAULT_OS,
     LEVELS,
     OS_LABEL,
+    Constraints,
     DomainUnit,
     Group,
     Instance,
@@ -100,10 +109,12 @@ from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
+from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.expansion import Expansion
+    from placer.instance.numa.numa_values import NumaNode
     from placer.kube import core
     from placer.kube import policy as kube
     from placer.kube.pod import PodManifest
@@ -190,6 +201,8 @@ class PodReader:
         What keeps bound pods from being disturbed.
     demands
         Reads what pods ask of NUMA zones; None: no node has any.
+    own_leaders
+        LeaderWorkerSets whose leaders have a template of their own.
     pool, neighbours
         Make the constraints, and what is asked of other pods, shared between equal pods.
     """
@@ -205,6 +218,7 @@ class PodReader:
     protection: Protection
     priorities: Priorities
     demands: DemandPool | None = None
+    own_leaders: Set[Key] = frozenset()
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
@@ -216,29 +230,31 @@ class PodReader:
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
         group = self._group(entry)
+        queue = self._queue(entry, group)
+        requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         self._note_too_many(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
             state=state,
-            requests=pod_requests(pod.spec, pod.status if state.on_node else None),
-            constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels),
+            requests=requests,
+            constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
             priority=entry.priority,
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
             role=entry.role,
-            queue=self._queue(entry, group),
+            queue=queue,
             created=created(pod.metadata),
             daemon=is_daemon(pod.metadata),
             app_group=app_group,
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod, self._units(group)),
-            unsupported=self.refusals.of(pod, group) if state in (PodState.PENDING, PodState.BOUND) else (),
-            protected=self.protection.reason(pod, state, entry.priority),
+            neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
+            unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
+            protected=self.protection.reason(pod, state, entry.priority, group),
             never_preempts=self._never_preempts(entry, group),
         )
 
@@ -272,6 +288,13 @@ class PodReader:
         """The units that a pod's group makes of its pods."""
         gang = self.gangs.get(group) if group is not None else None
         return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
+
+    def _constraints(self, pod: PodManifest, queue: str | None) -> Constraints:
+        """What a pod asks of its node, its queue and marks of other systems included."""
+        label = pod_set_label(pod)
+        alone = (label_mark(label, KUEUE_REQUIRED),) if label else ()
+        marks = (*self.queues.marks(queue), *numa_marks(pod), *alone)
+        return self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels, marks)
 
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
         if entry.state is PodState.NOMINATED:
@@ -327,11 +350,15 @@ def make_instance(
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
-    pods_written = (*objects.pods, *made.pods)
+    pods_written = inherited_marks(objects, (*objects.pods, *made.pods))
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings, _unread_gangs(objects))
-    gangs = _gangs(objects, made, pods_written, reader)
+    declared = _gangs(objects, made, pods_written, reader)
+    simulated = {Key(pod.namespace, pod.name) for pod in made.pods} if cluster else None
+    gangs = _marked_gangs(pods_written, simulated, reader) | declared
     ownership = Ownership(scheduler_name, cluster, gates)
     entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
+    named = {entry.group for entry in entries}
+    gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
@@ -339,13 +366,19 @@ def make_instance(
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    unsupported = {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    unsupported = added_refusals(_bearers(objects, entries), groups, findings)
+    unsupported |= {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    for key, why in unsupported.items():
+        if groups[key].pending:
+            findings.add("UnsupportedKind", str(key), f"{key} waits as Unsupported: {why}")
     refusals = _refusals(objects, nodes, present, unsupported, findings)
     namespaces = read_namespaces(objects.namespaces)
-    protection = Protection(objects.policies, namespaces)
+    protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
     reads = PodReader(
-        nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned
+        *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
+        _own_leaders(objects),
+        neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
@@ -374,16 +407,30 @@ def make_instance(
     return replace(instance, findings=findings.all())
 
 
+def _own_leaders(objects: Objects) -> Set[Key]:
+    """LeaderWorkerSets whose leaders have a template of their own."""
+    sets = objects.leader_worker_sets
+    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
+
+
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
     """The nodes, with their NUMA zones as pods find them now; without them where no rule looks at zones."""
     nodes = read_nodes(objects.nodes)
     if objects.unread:
         nodes = without_unread_room(nodes, objects)
-    if "C10" in policy.rules_off or not objects.node_resource_topologies:
+    if not objects.node_resource_topologies:
         return nodes
-    stated = read_numa(objects.node_resource_topologies, nodes, findings)
+    off = "C10" in policy.rules_off
+    stated = read_numa(objects.node_resource_topologies, nodes, Findings() if off else findings)
+    nodes = {name: replace(node, topology_policy=_policy_of(stated.get(name))) for name, node in nodes.items()}
+    if off:
+        return nodes
     zones = caught_up(stated, objects.node_resource_topologies, objects.pods, demands, findings)
     return {name: replace(node, numa=zones.get(name)) for name, node in nodes.items()}
+
+
+def _policy_of(numa: NumaNode | None) -> str:
+    return numa.policy if numa is not None else ""
 
 
 def _topology(
@@ -398,12 +445,43 @@ def _topology(
 
 
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
-    """PodGroups of Kubernetes in versions that are not read."""
+    """PodGroups of Kubernetes and KAI in versions that are not read."""
     return {
-        GroupKey(UPSTREAM, namespace or "default", name)
+        GroupKey(group, namespace or "default", name)
         for group, kind, namespace, name in objects.skipped_names
-        if (group, kind) == (UPSTREAM, "PodGroup")
+        if group in (UPSTREAM, KAI) and kind == "PodGroup"
     }
+
+
+def _marked_gangs(
+    pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
+) -> dict[GroupKey, Gang]:
+    """Every gang that marks of pods declare.
+
+    In a cluster, where only pods of ``simulated`` are none of its own, Volcano's controller makes the PodGroup of its
+    mark, and without that the pods wait.
+    """
+    gangs = []
+    for read in read_marks(pods, reader.findings):
+        missing = None
+        if read.key.api_group == VOLCANO and simulated is not None:
+            there = next((pod for pod in read.pods if Key(pod.namespace, pod.name) not in simulated), None)
+            if there is not None:
+                mark = f"annotation {read.stated} of Pod {there.namespace}/{there.name}"
+                missing = f"{read.key} is not there yet, which Volcano's controller makes for the {mark}"
+        gangs.append(reader.of_marks(read, missing))
+    return {gang.group.key: gang for gang in gangs}
+
+
+def _bearers(objects: Objects, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
+    """Objects whose marks may add to a gang."""
+    written = (objects.pod_groups, objects.coscheduling_pod_groups, objects.upstream_pod_groups, objects.kai_pod_groups)
+    for api_group, each in zip((VOLCANO, COSCHEDULING, UPSTREAM, KAI), written, strict=True):
+        for group in each:
+            key = GroupKey(api_group, group.namespace, group.name)
+            yield Bearer(key, str(key), group.metadata)
+    for entry in entries:
+        yield Bearer(entry.group, f"Pod {entry.key}", entry.pod.metadata)
 
 
 def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reader: GangReader) -> dict[GroupKey, Gang]:
@@ -413,6 +491,7 @@ def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reade
     of_volcano = (*objects.pod_groups, *made.pod_groups)
     gangs = [*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age)]
     gangs += map(reader.of_upstream, (*objects.upstream_pod_groups, *made.upstream_pod_groups))
+    gangs += map(reader.of_kai, objects.kai_pod_groups)
     gangs += (reader.absent(key) for key in reader.unread)
     named = workload_gangs(pods) if objects.workloads else {}
     for workload in objects.workloads:
@@ -475,13 +554,22 @@ def _refusals(
         scheduled_jobs=scheduled_jobs(objects.jobs),
         gangs=gangs,
         ending=frozenset(each.name for each in objects.namespaces if each.metadata.deletion_timestamp is not None),
+        devices={
+            resource: name
+            for resource, name in objects.device_resources.items()
+            if not any(node.allocatable[resource] for node in nodes.values())
+        },
     )
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
-    _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
+    if "C10" not in instance.policy.rules_off:
+        note_numatopologies(objects, findings)
+    _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
+    note_unread_queues(instance, objects.kai_pod_groups, findings)
+    note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
@@ -490,12 +578,14 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_broken_rules(instance, findings)
 
 
-def _note_pending(objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
+def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
+    note_refused(alone, findings)
     note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]
-    note_preferences(pods, objects.nodes, findings)
+    asked = {instance.pods[entry.key].queue for entry in pending}
+    note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
     note_inadmissible(pods, findings)

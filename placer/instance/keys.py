@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GroupKey", "Key"]
+__all__ = ["GroupKey", "Key", "label_word"]
+
+
+def label_word(value: str) -> str:
+    """A value of a label as people read it: ``""`` where it is the empty one, which counts as any other does.
+
+    Examples
+    --------
+    >>> label_word("r1"), label_word("")
+    ('r1', '""')
+    """
+    return value or '""'
 
 
 class Key(NamedTuple):

@@ -15,17 +15,22 @@ from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.findings import Findings, counted
-from placer.instance.gangs import SET_LABELS
-from placer.instance.keys import Key
+from placer.instance.gangs import COSCHEDULING, KAI, SET_LABELS
+from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import refusals_alone
+from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
+from placer.kube.marks import KOORDINATOR_MATCH, KUEUE_PREFERRED
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
+    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import AppGroupSpec
+    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
+    from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
 
@@ -37,9 +42,13 @@ __all__ = [
     "note_keys_without_nodes",
     "note_limits_without_tree",
     "note_network",
+    "note_numatopologies",
     "note_preferences",
+    "note_refused",
+    "note_scheduled_once",
     "note_unlimited_bandwidth",
     "note_unread_owners",
+    "note_unread_queues",
 ]
 
 
@@ -91,6 +100,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
+#: Kind by which Volcano describes the zones of a node.
+_NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
@@ -111,18 +122,80 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:
-    """Note, once per kind, preferences of pending pods, and of nodes beside them, that decide nothing yet."""
-    found: dict[str, set[str]] = {}
+def note_preferences(
+    pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
+) -> None:
+    """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
+    found = {
+        "preferred nodeGroupAntiAffinity": {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)},
+        "PreferNoSchedule": {f"Node {node.name}" for node in nodes if pods and _rather_not(node)},
+    }
     for pod in pods:
         for kind in _preferences(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for node in nodes if pods else ():
-        taints = (node.spec.taints if node.spec is not None else None) or ()
-        if any(taint.effect == "PreferNoSchedule" for taint in taints):
-            found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
     for kind, subjects in found.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
+        if subjects:
+            findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
+
+
+def _rather_not(node: NodeManifest) -> bool:
+    taints = (node.spec.taints if node.spec is not None else None) or ()
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)
+
+
+def note_numatopologies(objects: Objects, findings: Findings) -> None:
+    """Note nodes whose zones a Numatopology of Volcano tells and no NodeResourceTopology does."""
+    read = {each.name for each in objects.node_resource_topologies}
+    nodes = {each.name for each in objects.nodes}
+    told = {name for group, kind, _, name in objects.skipped_names if (group, kind) == _NUMATOPOLOGY}
+    untold = {f"Node {name}" for name in told & nodes - read}
+    if untold:
+        message = "Numatopology is not read and there is no NodeResourceTopology, so NUMA zones are not modelled for"
+        findings.add("UnsupportedKind", "Numatopology.nodeinfo.volcano.sh", f"{message} {counted(untold)}")
+
+
+def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest], findings: Findings) -> None:
+    """Note, once, that queues of KAI which groups with pending pods are in limit nothing."""
+    named = {
+        f"PodGroup {each.namespace}/{each.name}"
+        for each in groups
+        if each.spec is not None
+        and each.spec.queue
+        and instance.groups[GroupKey(KAI, each.namespace, each.name)].pending
+    }
+    if named:
+        kind = f"Queue.{KAI}"
+        findings.add("UnsupportedKind", kind, f"{kind} is not read, so spec.queue of {counted(named)} decides nothing")
+
+
+def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
+    """Note gangs that were scheduled once, and whose bound pods reach the minimum no more: others of it wait for it.
+
+    Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
+    """
+    for each in groups:
+        group = instance.groups[GroupKey(COSCHEDULING, each.namespace, each.name)]
+        status, match = each.status, (each.metadata.annotations or {}).get(KOORDINATOR_MATCH)
+        if status is None or match == "waiting-and-running" or not group.pending:
+            continue
+        counts = 0 < group.min_member <= (status.scheduled or 0)
+        if (counts or status.phase in ("Scheduled", "Running")) and len(group.bound) < group.min_member:
+            said = f"status.scheduled {status.scheduled}" if counts else f"status.phase {status.phase}"
+            bound = f"{len(group.bound)} of minMember {group.min_member} pods are bound"
+            message = (
+                f"{group.key} was scheduled once ({said}), and {bound}: its pods are placed only if all of these are"
+            )
+            findings.add("GangNoLongerWhole", str(group.key), message)
+
+
+def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:
+    """Note, once per reason, pods in no gang that wait since marks of theirs are not read."""
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        for why in refusals_alone(pod.metadata):
+            found.setdefault(why, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for why, subjects in found.items():
+        findings.add("UnsupportedKind", min(subjects), f"{counted(subjects)} waits as Unsupported: {why}")
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -161,6 +234,8 @@ def _preferences(pod: PodManifest) -> Iterator[str]:
             yield "preferred affinity"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
         yield "ScheduleAnyway"
+    if KUEUE_PREFERRED in (pod.metadata.annotations or ()):
+        yield f"annotation {KUEUE_PREFERRED}"
 
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"

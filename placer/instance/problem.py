@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
-from placer.instance.keys import GroupKey, Key
+from placer.instance.keys import GroupKey, Key, label_word
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ __all__ = [
     "Neighbours",
     "NetworkTopology",
     "Node",
+    "NodeMark",
     "Pod",
     "PodSelector",
     "PodState",
@@ -68,6 +69,8 @@ DEFAULT_OS = "linux"
 #: The API server labels every namespace with its name.
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+#: Field of a node, for terms: the policy of its kubelet's Topology Manager.
+TOPOLOGY_POLICY = "topologyManagerPolicy"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -145,9 +148,28 @@ class Term:
             return False
         if not all(requirement.holds(node.labels.get(requirement.key)) for requirement in self.expressions):
             return False
-        return all(
-            requirement.holds(node.name if requirement.key == "metadata.name" else None) for requirement in self.fields
-        )
+        return all(requirement.holds(node.field(requirement.key)) for requirement in self.fields)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodeMark:
+    """A limit to nodes that is no part of a pod's spec: its queue states it, or a mark of another system.
+
+    Parameters
+    ----------
+    refusal
+        Why a node is not eligible that the term does not match, in a few words.
+    term
+        What the node must be.
+    """
+
+    refusal: str
+    term: Term
+
+
+def _is_matched(terms: Iterable[Term], node: Node) -> bool:
+    """Whether any of some terms matches a node."""
+    return any(term.matches(node) for term in terms)
 
 
 #: How the keys of taints begin by which Kubernetes says how a node is.
@@ -169,12 +191,15 @@ class Constraints:
         bound volume with node affinity.
     os
         Operating system that the pod is made for, whose kubelets alone admit it; empty: any.
+    marks
+        What its queue and marks of other systems ask of a node, sorted; all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[tuple[Term, ...], ...] = ()
     os: str = ""
+    marks: tuple[NodeMark, ...] = ()
 
     @property
     def os_terms(self) -> tuple[Term, ...]:
@@ -222,13 +247,12 @@ class Constraints:
         """What the node should be by its labels and is not."""
         for label, value in self.selector:
             if node.labels.get(label) != value:
-                return f"node selector {label}={value}"
-        for terms in self.required:
-            if not any(term.matches(node) for term in terms):
-                return "required node affinity"
-        if self.os and not any(term.matches(node) for term in self.os_terms):
+                return f"node selector {label}={label_word(value)}"
+        if not all(_is_matched(terms, node) for terms in self.required):
+            return "required node affinity"
+        if self.os and not _is_matched(self.os_terms, node):
             return f"operating system other than {self.os}"
-        return None
+        return next((each.refusal for each in self.marks if not each.term.matches(node)), None)
 
     def _tolerated(self, taint: Taint) -> bool:
         return any(toleration.tolerates(taint) for toleration in self.tolerations)
@@ -254,6 +278,8 @@ class Node:
         False where a Ready condition says anything but True.
     numa
         Its NUMA zones and its kubelet's policy (C10); None where no NodeResourceTopology tells of them.
+    topology_policy
+        That policy, where C10 is off, too; empty where no NodeResourceTopology tells of it.
     """
 
     name: str
@@ -263,6 +289,11 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     numa: NumaNode | None = None
+    topology_policy: str = ""
+
+    def field(self, key: str) -> str | None:
+        """The value of a field that terms ask for; None where there is none."""
+        return self.name if key == "metadata.name" else self.topology_policy or None if key == TOPOLOGY_POLICY else None
 
 
 class PodState(Enum):
@@ -402,6 +433,27 @@ class DomainUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildJob:
+    """That a pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
+
+    Parameters
+    ----------
+    topology_key
+        Node label.
+    exclusive
+        Whether the pod's own Job is exclusive in it: no pod of one that is not may be in its domain.
+    """
+
+    topology_key: str
+    exclusive: bool
+
+    @property
+    def opposite(self) -> ChildJob:
+        """The pods that it keeps off."""
+        return ChildJob(self.topology_key, not self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """What a pod asks of the pods around it; shared between equal pods.
 
@@ -416,20 +468,27 @@ class Neighbours:
     units
         The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
         exclusive.
+    jobs
+        What it is to exclusive Jobs of JobSets (C15), one for each of their keys.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadLimit, ...] = ()
     units: tuple[DomainUnit, ...] = ()
+    jobs: tuple[ChildJob, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread or self.units)
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
 
 
 #: A pod that asks nothing of others.
 NO_NEIGHBOURS = Neighbours()
+
+
+#: Ends why a pod is protected where a mark of another system does it.
+BY_MARK = " protects it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +570,11 @@ class Pod:
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def protecting_mark(self) -> str:
+        """The mark of another system that protects it (D2); empty: none does."""
+        return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
 #: A limit below every tier: what an unknown tierName admits (nothing).
@@ -632,12 +696,16 @@ class Group:
         Members that run (not terminating).
     succeeded
         Members that finished and count as placed, by role (Volcano only).
+    finished
+        All members that succeeded, those among them that count no more; no rule looks at it.
     min_resources
         ``minResources``; no rule looks at it, other schedulers do (``policies``).
     invalid
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
         Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
+    stated
+        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
     """
 
     key: GroupKey
@@ -652,9 +720,11 @@ class Group:
     pending: tuple[Key, ...] = ()
     bound: tuple[Key, ...] = ()
     succeeded: Mapping[str, int] = field(default_factory=dict)
+    finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
+    stated: str = ""
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:
@@ -711,6 +781,10 @@ class Queue:
         False: takes no new pods.
     weight
         What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    reclaimable
+        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
+    marks
+        What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
     """
 
     name: str
@@ -718,6 +792,8 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+    reclaimable: bool = True
+    marks: tuple[NodeMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -1101,6 +1177,16 @@ class Instance:
             path.append(queue)
             queue = self.queues[queue].parent
         return tuple(path)
+
+    def keeping_queue(self, pod: Pod) -> str | None:
+        """The queue of a pod where it is not reclaimable (D2); None: there is none, or it is."""
+        queue = self.queues.get(pod.queue or "")
+        return None if queue is None or queue.reclaimable else queue.name
+
+    def waiting_queue(self, group: Group) -> str | None:
+        """The queue that all pods of a group wait in; None: they wait in none, or in several."""
+        names = {self.pods[key].queue for key in group.pending}
+        return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None) -> str | None:
         """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""

@@ -10,7 +10,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings
-from placer.instance.problem import Queue
+from placer.instance.node_marks import queue_marks
+from placer.instance.problem import NodeMark, Queue
 from placer.kube.base import Metadata
 from placer.quantity import CPU, NANO
 
@@ -40,7 +41,9 @@ class Queues:
     ) -> None:
         self._findings = findings
         known = {each.name for each in queues}
-        self.by_name = {each.name: _queue(each, known) for each in sorted(queues, key=lambda each: each.name)}
+        marks = queue_marks(queues)
+        by_name = sorted(queues, key=lambda each: each.name)
+        self.by_name = {each.name: _queue(each, known, marks[each.name]) for each in by_name}
         self._of_namespace = {each.name: (each.metadata.annotations or {}).get(QUEUE_ANNOTATION) for each in namespaces}
         for each in queues:
             if each.spec is not None and each.spec.parent and each.spec.parent not in known:
@@ -49,17 +52,27 @@ class Queues:
             message = f"queues {', '.join(circle)} are each other's parents; the capability of each binds once"
             findings.add("QueueCycle", f"Queue {circle[0]}", message)
 
-    def of_group(self, spec: volcano.PodGroupSpec | None, namespace: str, subject: str) -> str | None:
-        """Queue of a Volcano PodGroup: the one it names, else its namespace's, else Volcano's default if it exists."""
-        named = (spec.queue if spec is not None else None) or self._of_namespace.get(namespace)
+    def of_group(self, stated: str | None, namespace: str, subject: str) -> str | None:
+        """Queue of a Volcano PodGroup: the one it states, else its namespace's, else Volcano's default if it exists."""
+        named = stated or self._of_namespace.get(namespace)
         if named is None:
             return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
         """Queue of a pod in no Volcano PodGroup: only the one that its own annotation names."""
-        named = (metadata.annotations or {}).get(QUEUE_ANNOTATION)
+        named = self.named(metadata)
         return self._known(named, f"Pod {key}") if named else None
+
+    def marks(self, name: str | None) -> tuple[NodeMark, ...]:
+        """What a queue asks of the nodes of its pods (C3)."""
+        queue = self.by_name.get(name) if name is not None else None
+        return queue.marks if queue is not None else ()
+
+    @staticmethod
+    def named(metadata: Metadata) -> str | None:
+        """Queue that a pod's own annotation names."""
+        return (metadata.annotations or {}).get(QUEUE_ANNOTATION)
 
     def _known(self, name: str, subject: str) -> str:
         if name not in self.by_name:
@@ -72,7 +85,7 @@ class Queues:
             self._findings.missing(f"Queue {name}", subject)
 
 
-def _queue(written: volcano.QueueManifest, known: Container[str]) -> Queue:
+def _queue(written: volcano.QueueManifest, known: Container[str], marks: tuple[NodeMark, ...]) -> Queue:
     spec = written.spec
     parent = spec.parent if spec is not None else None
     state = written.status.state if written.status is not None else None
@@ -82,6 +95,8 @@ def _queue(written: volcano.QueueManifest, known: Container[str]) -> Queue:
         parent=parent if parent in known else None,
         open=state != _CLOSED,
         weight=(spec.weight or 1) if spec is not None else 1,
+        reclaimable=spec is None or spec.reclaimable is not False,
+        marks=marks,
     )
 
 

@@ -4,14 +4,17 @@ Per resource: the sum over app containers and sidecars (init containers with ``r
 more, the running maximum over init containers of the container and the sidecars started before it. Pod-level resources
 then stand in for cpu, memory and hugepages, the overhead is added, and the pod itself counts as one of ``pods``.
 
+A bound pod that is resized counts the larger of three such sums per resource: of what its spec wants, of what the
+kubelet allocated and of what it actuated. Containers that change places count no more than the pod as a whole takes.
+
 Source: component-helpers ``resource/helpers.go`` (``PodRequests``, ``AggregateContainerRequests``,
-``determineContainerReqs``); defaults of requests as in core/v1 ``defaults.go``.
+``aggregateContainerResourcesByFn``); defaults of requests as in core/v1 ``defaults.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from placer.kube.base import Quantities
@@ -25,20 +28,34 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What the kubelet gave a bound pod: in-place resizes that the spec may be ahead of, or behind."""
+    """What the kubelet gave a bound pod: in-place resizes that the spec may be ahead of, or behind.
 
-    containers: Mapping[str, Amounts] = field(default_factory=dict)
-    pod: Amounts = field(default_factory=dict)
-    refused: bool = False
+    Parameters
+    ----------
+    allocated, actuated
+        By container. One that is not reported is as the spec says.
+    pod
+        Of the pod as a whole, likewise; without its overhead.
+    refused
+        Whether the kubelet refused what the spec says of what it reports.
+    """
 
-    def in_force(self, wanted: Mapping[str, int], given: Mapping[str, int] | None) -> Mapping[str, int]:
-        """What counts of a request: the larger one while a resize is under way, what was given once it is refused."""
-        if not given:
-            return wanted
-        return {**wanted, **given} if self.refused else _larger(dict(wanted), given)
+    allocated: Mapping[str, Mapping[str, int]]
+    actuated: Mapping[str, Mapping[str, int]]
+    pod: tuple[Mapping[str, int], ...]
+    refused: bool
 
+    def running(self, spec: PodSpec) -> Amounts:
+        """The larger sum of what is wanted, allocated and actuated, each by the formula; a refused spec drops out."""
+        sums = [_containers(spec, each) for each in (self.allocated, self.actuated)]
+        if not self.refused:
+            sums.append(_containers(spec))
+        return _largest(sums)
 
-_NOTHING_GIVEN = _Given()
+    def stated(self, wanted: Amounts) -> Amounts:
+        """The same of what is stated for the pod as a whole."""
+        given = [{**wanted, **{name: amount for name, amount in each.items() if name in wanted}} for each in self.pod]
+        return _largest(given if self.refused and given else [wanted, *given])
 
 
 def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
@@ -56,11 +73,12 @@ def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
     Resources
         Milli-cpu, bytes and counts, ``pods: 1`` included. Equal requests are one and the same object.
     """
-    given = _given(status) if status is not None else _NOTHING_GIVEN
-    if given is _NOTHING_GIVEN and (alone := _only_container(spec)) is not None:
+    given = _given(spec, status) if status is not None else None
+    if given is None and (alone := _only_container(spec)) is not None:
         return _alone(frozenset(container_requests(alone.resources).items()))
-    total = _containers(spec, given)
-    _stand_in(total, spec.resources, given)
+    total = _containers(spec) if given is None else given.running(spec)
+    stated = _pod_level(spec.resources, total)
+    total.update(stated if given is None else given.stated(stated))
     _add(total, spec.overhead or {})
     total[PODS] = NANO
     return _vector(frozenset(total.items()))
@@ -88,67 +106,80 @@ def _only_container(spec: PodSpec) -> Container | None:
     return None if more else spec.containers[0]
 
 
-def _containers(spec: PodSpec, given: _Given) -> Amounts:
+def _containers(spec: PodSpec, given: Mapping[str, Mapping[str, int]] | None = None) -> Amounts:
     """Requests of all containers: what runs together, or the start-up if that needs more."""
+    given = given or {}
     running: Amounts = {}
     for container in spec.containers or ():
-        _add(running, _running_requests(container, given))
+        _add(running, _requests(container, given))
     sidecars: Amounts = {}
     start: Amounts = {}
     for container in spec.init_containers or ():
+        requests = _requests(container, given)
         if is_sidecar(container):
-            requests = _running_requests(container, given)
             _add(running, requests)
             _add(sidecars, requests)
             _larger(start, sidecars)
         else:
             alone = dict(sidecars)
-            _add(alone, container_requests(container.resources))
+            _add(alone, requests)
             _larger(start, alone)
     return _larger(running, start)
 
 
-def _running_requests(container: Container, given: _Given) -> Mapping[str, int]:
-    """Requests of a container that stays, resizes included."""
+def _requests(container: Container, given: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
+    """Requests of a container, in place of which stands what it was given."""
     wanted = container_requests(container.resources)
-    return given.in_force(wanted, given.containers.get(container.name)) if container.name is not None else wanted
+    there = given.get(container.name) if container.name is not None else None
+    return {**wanted, **there} if there else wanted
 
 
-def _stand_in(total: Amounts, resources: ResourceRequirements | None, given: _Given) -> None:
-    """Put pod-level requests in place of the sums; a limit counts only where no container requests the resource."""
+def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amounts:
+    """What stands in place of the sums; a limit counts only where no container requests the resource."""
     if resources is None:
-        return
-    limits = {name: amount for name, amount in _pod_level(resources.limits).items() if name not in total}
-    stated = limits | _pod_level(resources.requests)
-    resized = {name: amount for name, amount in given.pod.items() if name in stated}
-    total.update(given.in_force(stated, resized))
+        return {}
+    limits = {name: amount for name, amount in (resources.limits or {}).items() if name not in total}
+    return {name: amount for name, amount in (limits | (resources.requests or {})).items() if _is_pod_level(name)}
 
 
-def _pod_level(amounts: Quantities | None) -> Amounts:
-    """Those that count where they are stated for the pod as a whole."""
-    return {
-        name: amount
-        for name, amount in (amounts or {}).items()
-        if name in ("cpu", "memory") or name.startswith("hugepages-")
-    }
+def _is_pod_level(name: str) -> bool:
+    """Whether a resource counts where it is stated for the pod as a whole."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
-def _given(status: PodStatus) -> _Given:
-    """Read what the kubelet allocated and actuated."""
-    statuses, pod = (*(status.container_statuses or ()), *(status.init_container_statuses or ())), _actual(status)
-    return _told(status, statuses, pod) if statuses or pod else _NOTHING_GIVEN
+def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
+    """Read what the kubelet allocated and actuated; None where it reports nothing."""
+    statuses = _by_name(status)
+    allocated = {name: _allocated(each) for name, each in statuses.items()}
+    actuated = {name: _actuated(each) for name, each in statuses.items()}
+    pod = [each for each in (_allocated(status), _actuated(status)) if each]
+    if not any(actuated.values()) and not pod:
+        return None
+    return _Given(allocated, actuated, tuple(_without(each, spec.overhead or {}) for each in pod), _refused(status))
 
 
-def _told(status: PodStatus, statuses: tuple[ContainerStatus, ...], pod: Amounts) -> _Given:
+def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return {each.name: each for each in statuses if each.name is not None}
+
+
+def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:
+    return {name: amount - over.get(name, 0) for name, amount in amounts.items()}
+
+
+def _refused(status: PodStatus) -> bool:
+    """Whether the kubelet will never do the resize that the spec asks for."""
     conditions = {(each.type, each.status, each.reason) for each in status.conditions or ()}
-    refused = status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
-    containers = {each.name: _actual(each) for each in statuses if each.name is not None}
-    return _Given(containers, pod, refused)
+    return status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
 
 
-def _actual(status: ContainerStatus | PodStatus) -> Amounts:
-    """The larger of what was allocated and what was actuated."""
-    return _larger(dict(status.allocated_resources or {}), (status.resources and status.resources.requests) or {})
+def _allocated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:
+    return status.allocated_resources or {}
+
+
+def _actuated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:
+    """What runs, as far as it is reported; else what is allocated."""
+    return {**_allocated(status), **((status.resources and status.resources.requests) or {})}
 
 
 def _add(total: Amounts, amounts: Mapping[str, int] | Quantities) -> None:
@@ -162,6 +193,13 @@ def _larger(amounts: Amounts, others: Mapping[str, int]) -> Amounts:
         if amount > amounts.get(name, -1):
             amounts[name] = amount
     return amounts
+
+
+def _largest(vectors: Sequence[Amounts]) -> Amounts:
+    found: Amounts = {}
+    for each in vectors:
+        _larger(found, each)
+    return found
 
 
 @lru_cache(maxsize=65536)

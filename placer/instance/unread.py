@@ -19,7 +19,8 @@ PersistentVolume(Claim)       groups with a pod that claims it
 AppGroup                      groups with a pod of its namespace, or that names it and no other of that name
 NetworkTopology, ConfigMap    groups with a pod of an AppGroup, unless another one is in use
 Namespace                     groups in it
-all of a kind                 groups that name a Queue or PodGroup, have a limit of tiers or a pod of an AppGroup
+all of a kind                 groups that name a Queue or PodGroup, have a limit of tiers or a pod of an AppGroup, or
+                              a pod that asks for a NUMA policy of its node
 any other                     groups with a pod that it owns; of a DaemonSet no room is held for pods to come
 ============================  =========================================================================================
 """
@@ -32,8 +33,9 @@ from typing import TYPE_CHECKING
 
 from placer.instance.app_groups import APP_GROUP_LABEL
 from placer.instance.findings import Findings
-from placer.instance.gangs import COSCHEDULING, VOLCANO
+from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
+from placer.instance.node_marks import numa_marks
 from placer.instance.problem import Group, Node, Pod, Queue
 from placer.instance.unsupported import claimed
 from placer.kube.base import controller
@@ -49,7 +51,7 @@ __all__ = ["hold_back", "note_unread", "without_unread_room"]
 #: Name of what stands for all objects of a kind.
 _ALL = "*"
 #: API group of PodGroups to the sequence that holds them.
-_GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups"}
+_GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups", KAI: "kai_pod_groups"}
 
 
 def note_unread(objects: Objects, findings: Findings) -> None:
@@ -166,6 +168,8 @@ class _Doubts:
 
     def _of_pod(self, pod: Pod, written: PodManifest) -> Iterator[str]:
         yield from self._named(f"Pod {pod.key}")
+        if numa_marks(written):
+            yield from self._kind("node_resource_topologies")
         yield from self._of_queue(pod.queue)
         for _, claim in claimed(written):
             label = f"PersistentVolumeClaim {claim}"
@@ -227,6 +231,9 @@ def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str]
         if each.at("status", "phase") in TERMINAL_PHASES:
             continue
         yield (each.namespace, each.name), each.label
+        for owner in each.at("metadata", "ownerReferences") or ():  # Volcano's controller calls its gang so
+            if isinstance(owner, dict):
+                yield (each.namespace, f"podgroup-{owner.get('uid')}"), each.label
         for place in ("labels", "annotations"):
             said = each.at("metadata", place)
             for value in said.values() if isinstance(said, dict) else ():

@@ -9,7 +9,7 @@ Each item leaves this list once it is modelled.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,11 @@ from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import has_long_lists, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
+from placer.kube.marks import SHARES, SLICES
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
@@ -37,6 +39,8 @@ __all__ = [
 
 
 _ONE_POD = "ReadWriteOncePod"
+#: How the resource begins that every DeviceClass serves, before its name.
+_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 #: Kernel parameters that every kubelet lets a pod set; any other only where its own configuration says so, which no
 #: object tells. Source: Kubernetes ``pkg/kubelet/sysctl/safe_sysctls.go`` (1.35).
@@ -132,7 +136,8 @@ class Refusals:
 
     ``systems`` are the operating systems of the nodes; ``scheduled_jobs`` those batch Jobs whose ``spec.scheduling``
     makes their pods a gang; ``gangs`` those of which something is not modelled, and what; ``ending`` namespaces that
-    are being deleted: a server lets nothing be made in them, neither bindings nor pods that a controller makes again.
+    are being deleted: a server lets nothing be made in them, neither bindings nor pods that a controller makes again;
+    ``devices`` resources that no node offers and a DeviceClass serves, and which one.
     """
 
     volumes: Volumes
@@ -140,19 +145,29 @@ class Refusals:
     scheduled_jobs: frozenset[Key] = frozenset()
     gangs: Mapping[GroupKey, str] = field(default_factory=dict)
     ending: frozenset[str] = frozenset()
+    devices: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, pod: PodManifest, group: GroupKey | None = None) -> tuple[str, ...]:
+    def of(self, pod: PodManifest, group: GroupKey | None = None, asked: Collection[str] = ()) -> tuple[str, ...]:
         """List what keeps a pending pod of a PodGroup, if it is in one, from being bound at all, as ``field: what``;
-        empty where nothing does.
+        empty where nothing does. It requests the resources ``asked``.
         """
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
-        of_gang = (f"{group}: {wanting}",) if wanting else ()
+        of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()
+        of_gang = (f"{group}: {wanting}",) if wanting else of_gang
         ending = pod.namespace in self.ending
         of_namespace = (f"metadata.namespace: {pod.namespace}, which is being deleted",) if ending else ()
+        marked = (*exclusive, *_refused_marks(pod, asked), *self._served(asked))
         if self._is_plain(pod):
-            return *of_gang, *of_namespace, *exclusive
-        return *of_gang, *of_namespace, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)
+            return *of_gang, *of_namespace, *marked
+        return *of_gang, *of_namespace, *marked, *self._own(pod, group), *self.volumes.refusals(pod)
+
+    def _served(self, asked: Iterable[str]) -> Iterator[str]:
+        """Resources that only devices serve."""
+        for name in asked:
+            served = self.devices.get(name) or (name.removeprefix(_CLASS_PREFIX) if _CLASS_PREFIX in name else "")
+            if served:
+                yield f"resources.requests[{name}]: devices of DeviceClass {served}, and no node offers it otherwise"
 
     def _is_plain(self, pod: PodManifest) -> bool:
         """Whether a pod has no field at all that could keep it, and nothing else does; most pods are like that."""
@@ -195,6 +210,19 @@ def _job_of(pod: PodManifest) -> Key | None:
     if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
         return None
     return Key(pod.namespace, owner.name)
+
+
+def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
+    """Slices of a pod set, and shares of GPUs that no request of the same name states."""
+    for place, written in (("annotations", pod.metadata.annotations), ("labels", pod.metadata.labels)):
+        for name in sorted(_REFUSED_MARKS.intersection(written or ())):
+            if name in SLICES:
+                yield f"metadata.{place}[{name}]: slices of a pod set"
+            elif name not in asked:
+                yield f"metadata.{place}[{name}]: a share of GPUs that no request states"
+
+
+_REFUSED_MARKS = frozenset((*SHARES, *SLICES))
 
 
 def _own(pod: PodManifest) -> Iterator[str]:

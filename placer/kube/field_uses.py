@@ -40,6 +40,7 @@ IGNORED: Mapping[tuple[str, str], str] = {
     ("Queue.scheduling.volcano.sh/spec", "priority"): _SHARES,
     ("Queue.scheduling.volcano.sh/spec", "weight"): _SHARES,
     ("Queue.scheduling.volcano.sh/spec", "dequeueStrategy"): "`fifo`: a job waits for those before it in its queue",
+    ("KaiPodGroupSpec", "queue"): "`UnsupportedKind`: a Queue of KAI is not read",
     ("PodSpec", "runtimeClassName"): "of pods that no API server has admitted: overhead and nodes of the RuntimeClass",
     ("NodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
     ("PodAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
@@ -59,6 +60,9 @@ IGNORED: Mapping[tuple[str, str], str] = {
 #: Type and field for which a pod waits as ``Unsupported`` (C4), and when.
 REFUSED: Mapping[tuple[str, str], str] = {
     ("PodSpec", "resourceClaims"): "devices allocated by claim",
+    ("KaiPodGroupSpec", "minSubGroup"): "of subgroups of KAI",
+    ("KaiPodGroupSpec", "subGroups"): "subgroups of KAI",
+    ("KaiPodGroupSpec", "topologyConstraint"): "a topology of KAI",
     ("beta1PodGroupSpec", "parentCompositePodGroupName"): "a group of groups",
     ("PersistentVolumeClaimSpec", "dataSource"): "a claim that is not Bound is refused, whatever it says",
     ("PersistentVolumeClaimSpec", "dataSourceRef"): "a claim that is not Bound is refused, whatever it says",
@@ -103,7 +107,8 @@ NEUTRAL: Mapping[str, str] = {
     "JobSchedulingConfiguration": "disruptionMode resourceClaims",
     "JobSetDependsOn": "status",
     "JobSetNetwork": "publishNotReadyAddresses",
-    "JobSetSpec": "failurePolicy successPolicy ttlSecondsAfterFinished volumeClaimPolicies",
+    "JobSetVolumeClaimPolicy": "retentionPolicy",
+    "JobSetSpec": "failurePolicy successPolicy ttlSecondsAfterFinished",
     "JobSpec": (
         "activeDeadlineSeconds backoffLimit backoffLimitPerIndex manualSelector maxFailedIndexes podFailurePolicy "
         "podReplacementPolicy selector successPolicy ttlSecondsAfterFinished"
@@ -111,6 +116,9 @@ NEUTRAL: Mapping[str, str] = {
     "JobStatus": (
         "active completedIndexes completionTime failed failedIndexes ready startTime succeeded terminating "
         "uncountedTerminatedPods"
+    ),
+    "KaiPodGroupSpec": (
+        "backoffLimit completions markUnschedulable parallelism preemptibility schedulingBackoff stalenessGracePeriod"
     ),
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": "status",
     "LeaderWorkerSetSpec": "rolloutStrategy",
@@ -154,7 +162,8 @@ NEUTRAL: Mapping[str, str] = {
     ),
     "PodGroup.scheduling.k8s.io/v1alpha2": "status",
     "PodGroup.scheduling.volcano.sh": "status",
-    "PodGroup.scheduling.x-k8s.io": "status",
+    "PodGroup.scheduling.run.ai": "status",
+    "PodGroup.scheduling.x-k8s.io/status": "failed occupiedBy running scheduleStartTime succeeded",
     "PodGroup.scheduling.x-k8s.io/spec": "scheduleTimeoutSeconds",
     "PodSecurityContext": (
         "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsNonRoot runAsUser seLinuxChangePolicy "
@@ -172,7 +181,7 @@ NEUTRAL: Mapping[str, str] = {
         "volumeHealth"
     ),
     "PriorityClass": "description",
-    "Queue.scheduling.volcano.sh/spec": "affinity extendClusters reclaimable type",
+    "Queue.scheduling.volcano.sh/spec": "extendClusters type",
     "Queue.scheduling.volcano.sh/status": "allocated completed inqueue pending reservation running unknown",
     "ReplicaSet": "status",
     "ReplicatedJob": "groupName",

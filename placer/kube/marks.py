@@ -7,10 +7,21 @@ follow from this table. A new mark costs one row here, and a reader where it say
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MARKS", "Mark", "Meaning", "Place", "kept_annotations", "kept_labels"]
+__all__ = [
+    "MARKS",
+    "Mark",
+    "Meaning",
+    "Place",
+    "Value",
+    "is_protection",
+    "kept_annotations",
+    "kept_labels",
+    "protections",
+]
 
 
 class Place(Enum):
@@ -33,6 +44,15 @@ class Meaning(Enum):
     IGNORED = "ignored"
 
 
+class Value(Enum):
+    """What the value of a mark holds, for who replaces names in it."""
+
+    WORD = "word"  #: a number, or a word that the system knows
+    NAME = "name"
+    KEY = "key"  #: of a label of nodes
+    JSON = "JSON"
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One mark of another system.
@@ -51,6 +71,8 @@ class Mark:
         What placer makes of it.
     reading
         What follows from it, for users: a short phrase.
+    value
+        What its value holds.
     """
 
     name: str
@@ -59,6 +81,7 @@ class Mark:
     system: str
     meaning: Meaning
     reading: str
+    value: Value = Value.WORD
 
 
 # Gangs, in the order in which they count where one pod bears several.
@@ -75,7 +98,9 @@ KOORDINATOR_TOPOLOGY = "gang.scheduling.koordinator.sh/network-topology-spec"
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+YUNIKORN_APP_ID = "yunikorn.apache.org/app-id"
 YUNIKORN_APPLICATION = "applicationId"
+SPARK_APPLICATION = "spark-app-selector"
 YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_PLACEHOLDER = "yunikorn.apache.org/placeholder"
@@ -90,15 +115,35 @@ KUEUE_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 KUEUE_POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 KUEUE_SLICE = "kueue.x-k8s.io/podset-slice-required-topology"
 KUEUE_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+KUEUE_SLICE_LAYERS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
+KUEUE_POD_SET = "kueue.x-k8s.io/podset"
 NODE_GROUP = "volcano.sh/nodegroup-name"
 VOLCANO_NUMA = "volcano.sh/numa-topology-policy"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
+KAI_DEVICES = "gpu-fraction-num-devices"
+SIMULATED_MEMORY = "alibabacloud.com/gpu-mem"
+SIMULATED_COUNT = "alibabacloud.com/gpu-count"
+SIMULATED_SHARE = "alibabacloud.com/gpu-milli"
+FUSION_MEMORY = "tensor-fusion.ai/vram-request"
+FUSION_SPEED = "tensor-fusion.ai/tflops-request"
+FUSION_COMPUTE = "tensor-fusion.ai/compute-percent-request"
+KUBESHARE_REQUEST = "sharedgpu/gpu_request"
+KUBESHARE_MEMORY = "sharedgpu/gpu_mem"
+#: Annotations and labels of pods that state a share of GPUs which their requests do not.
+SHARES = (
+    *(KAI_FRACTION, KAI_MEMORY, KAI_DEVICES, SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE),
+    *(FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE, KUBESHARE_REQUEST, KUBESHARE_MEMORY),
+)
+#: Annotations of pods that ask for slices of a pod set, each in a domain.
+SLICES = (KUEUE_SLICE, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS)
 
 # Protection
 VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
@@ -112,21 +157,39 @@ KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
+_WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
 _UNREAD = "UnsupportedKind: its limits decide nothing"
+_RUNNING = ("Pod", "PodGroup", "Job")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
 MARKS: tuple[Mark, ...] = (
-    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name"),
+    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, Meaning.GANG, "its minMember, the largest of its pods"),
-    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name"),
+    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
     Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
     Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
     Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", Meaning.IGNORED, "NonStrict: placed whole all the same"),
-    Mark(KOORDINATOR_GROUPS, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "Unsupported: gangs admitted together"),
-    Mark(LIGHT_GROUPS, _NOTE, _BOTH, "Koordinator, ACK", Meaning.REFUSED, "Unsupported: gangs admitted together"),
+    Mark(
+        KOORDINATOR_GROUPS,
+        _NOTE,
+        _BOTH,
+        "Koordinator",
+        Meaning.REFUSED,
+        "Unsupported: gangs admitted together",
+        Value.JSON,
+    ),
+    Mark(
+        LIGHT_GROUPS,
+        _NOTE,
+        _BOTH,
+        "Koordinator, ACK",
+        Meaning.REFUSED,
+        "Unsupported: gangs admitted together",
+        Value.JSON,
+    ),
     Mark(
         KOORDINATOR_TOPOLOGY,
         _NOTE,
@@ -134,47 +197,78 @@ MARKS: tuple[Mark, ...] = (
         "Koordinator",
         Meaning.REFUSED,
         "MustGather: Unsupported; PreferGather: ignored",
+        Value.JSON,
     ),
-    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name"),
+    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember; succeeded pods count as placed"),
     Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember is 1"),
-    Mark(YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group"),
-    Mark(YUNIKORN_TASK_GROUP, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the pod's role in the gang of its application"),
-    Mark(YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang"),
+    Mark(
+        YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group", Value.NAME
+    ),
+    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(
+        YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated", Value.NAME
+    ),
+    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(
+        SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where nothing above says it", Value.NAME
+    ),
+    Mark(
+        YUNIKORN_TASK_GROUP,
+        _NOTE,
+        _POD,
+        "YuniKorn",
+        Meaning.GANG,
+        "the pod's role in the gang of its application",
+        Value.NAME,
+    ),
+    Mark(
+        YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang", Value.JSON
+    ),
     Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
-    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _POD, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
-    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name"),
-    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read"),
+    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
+    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Value.NAME),
+    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Value.NAME),
     Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
     Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", Meaning.REFUSED, "Unsupported"),
-    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain"),
-    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one"),
-    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored"),
+    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Value.KEY),
+    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Value.NAME),
+    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored", Value.KEY),
     Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
-    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Value.KEY),
     Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(KUEUE_SLICE_LAYERS, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(
+        KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "whose pod set it is, without another owner", Value.NAME
+    ),
+    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", Meaning.TOPOLOGY, "which pod set of that owner it is in", Value.NAME),
     Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: nodes of these groups only"),
     Mark(
         "spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: no node of these groups"
     ),
-    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group"),
+    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group", Value.NAME),
     Mark(VOLCANO_NUMA, _NOTE, _POD, "Volcano", Meaning.NODES, "C3: only nodes whose NUMA policy is this one"),
     Mark(
         "nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", Meaning.IGNORED, "a finding: zones are not modelled"
     ),
     Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(
-        VOLCANO_PREEMPTABLE,
-        _NOTE,
-        ("Pod", "PodGroup", "Job"),
-        "Volcano",
-        Meaning.PROTECTED,
-        "false: D2, never disturbed",
-    ),
+    Mark(KAI_DEVICES, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(SIMULATED_MEMORY, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(SIMULATED_COUNT, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(SIMULATED_SHARE, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(FUSION_MEMORY, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(FUSION_SPEED, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(FUSION_COMPUTE, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
+    Mark(VOLCANO_PREEMPTABLE, _LABEL, _RUNNING, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _BOTH, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
+    Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KUEUE_QUEUE, _LABEL, ("Pod", "Job"), "Kueue", Meaning.IGNORED, _UNREAD),
@@ -186,6 +280,58 @@ MARKS: tuple[Mark, ...] = (
     Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
 )
+
+
+#: Values, in lower case, that protect pods, mark by mark; of Volcano's every one does but those that mean yes.
+_YES = frozenset(("true", "t", "1"))
+_PROTECTS = {
+    SAFE_TO_EVICT: frozenset(("false",)),
+    DO_NOT_DISRUPT: frozenset(("true",)),
+    DO_NOT_EVICT: frozenset(("true",)),
+    KAI_PREEMPTIBILITY: frozenset(("non-preemptible", "semi-preemptible")),
+    YUNIKORN_PREEMPTION: frozenset(("false",)),
+    KOORDINATOR_PREEMPTIBLE: frozenset(("false",)),
+}
+
+
+def protections(
+    kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+) -> Iterator[tuple[str, str, bool]]:
+    """Find the marks of an object that say whether its pods may be disturbed (D2).
+
+    Parameters
+    ----------
+    kind
+        As ``Mark.on`` has it.
+    labels, annotations
+        Of the object. A mark that is both counts as annotation first.
+
+    Yields
+    ------
+    tuple
+        Name, value, and whether it protects.
+    """
+    said = set[str]()
+    found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
+    for mark in _PROTECTING if labels or annotations else ():
+        value = found[mark.place].get(mark.name)
+        if value is not None and kind in mark.on and mark.name not in said:
+            said.add(mark.name)
+            yield mark.name, value, _protects(mark.name, value.lower())
+
+
+#: The marks that protect.
+_PROTECTING = tuple(mark for mark in MARKS if mark.meaning is Meaning.PROTECTED)
+
+
+def _protects(name: str, value: str) -> bool:
+    return value not in _YES if name == VOLCANO_PREEMPTABLE else value in _PROTECTS[name]
+
+
+def is_protection(key: str, value: str) -> bool:
+    """Whether a label or an annotation is a mark that protects or may, with a value that such a mark can have."""
+    known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
+    return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 
 
 def kept_annotations() -> frozenset[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from placer.kube.base import (
     Count,
@@ -30,9 +30,11 @@ __all__ = [
     "HyperNodeSpec",
     "JobVolume",
     "MemberSelector",
+    "NodeGroups",
     "PartitionPolicy",
     "PodGroupManifest",
     "PodGroupSpec",
+    "QueueAffinity",
     "QueueManifest",
     "QueueSpec",
     "SubGroupPolicyEntry",
@@ -85,6 +87,20 @@ class Guarantee(Schema, frozen=True, kw_only=True):
     resource: Quantities | None = None
 
 
+class NodeGroups(Schema, frozen=True, kw_only=True):
+    """Names of node groups: those that a queue's pods must, and those that they should be on or keep off."""
+
+    required: tuple[str, ...] | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[str, ...] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class QueueAffinity(Schema, frozen=True, kw_only=True):
+    """Node groups that the pods of a queue use, and those that they do not use."""
+
+    node_group_affinity: NodeGroups | None = None
+    node_group_anti_affinity: NodeGroups | None = None
+
+
 class QueueSpec(Schema, frozen=True, kw_only=True):
     """What a queue may hold, and how much it is given beside others."""
 
@@ -95,6 +111,8 @@ class QueueSpec(Schema, frozen=True, kw_only=True):
     parent: str | None = None
     priority: int | None = None
     dequeue_strategy: str | None = None
+    reclaimable: bool | None = None
+    affinity: QueueAffinity | None = None
 
 
 class QueueStatus(Schema, frozen=True, kw_only=True):

@@ -296,7 +296,7 @@ class GroupFate:
     group
         The group.
     admitted
-        Whether it is ready after the placement (C5).
+        Whether it is ready after the placement (C5), some of its pods placed.
     placed
         Its pods with a node, bound ones included.
     tier, hyper_node
@@ -324,7 +324,7 @@ def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:
             after = outcome.instance.groups[group.key]
             placed = (*after.bound, *outcome.added(after.pending))
             tier, hyper_node = outcome.common(group.topology, placed)
-            found.append(GroupFate(group.key, outcome.ready(after), len(placed), tier, hyper_node))
+            found.append(GroupFate(group.key, outcome.admitted(after), len(placed), tier, hyper_node))
     return tuple(found)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
     from placer.kube.budgets import PodDisruptionBudgetManifest
     from placer.kube.job_sets import JobSetManifest
+    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import (
@@ -160,6 +161,8 @@ class Objects:
         ``apiVersion Kind`` of what is not read, and how many there were.
     skipped_names
         Identities of skipped objects, at most 100,000 of them.
+    device_resources
+        Extended resources that a DeviceClass serves, and its name: the lowest of several. Nothing else of one is read.
     sha256
         Hash of the text of all objects, skipped ones included, in order; edits are part of it.
     snapshot
@@ -190,6 +193,7 @@ class Objects:
     volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
     hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
     coscheduling_pod_groups: tuple[CoschedulingPodGroupManifest, ...] = ()
+    kai_pod_groups: tuple[KaiPodGroupManifest, ...] = ()
     app_groups: tuple[AppGroupManifest, ...] = ()
     network_topologies: tuple[NetworkTopologyManifest, ...] = ()
     node_resource_topologies: tuple[NodeResourceTopologyManifest, ...] = ()
@@ -203,6 +207,7 @@ class Objects:
     policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
+    device_resources: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
     snapshot: str | None = None
     gates: bool = False
@@ -328,6 +333,14 @@ class _Kind:
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
 
+class _DeviceClassSpec(msgspec.Struct):
+    extended_resource_name: str | None = msgspec.field(default=None, name="extendedResourceName")
+
+
+class _DeviceClass(msgspec.Struct):
+    spec: _DeviceClassSpec = msgspec.field(default_factory=_DeviceClassSpec)
+
+
 class _Validation:
     """The state of one pass over all objects."""
 
@@ -341,6 +354,7 @@ class _Validation:
         self._memory = _Memory()
         self._hash = hashlib.sha256()
         self._snapshot: RawObject | None = None
+        self._resources: dict[str, str] = {}
 
     def take(self, raw: RawObject) -> None:
         """Validate one object."""
@@ -375,6 +389,15 @@ class _Validation:
             if (raw.group, raw.kind) in WORKLOADS and len(self._workloads) < _SKIPPED_NAMES:
                 found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
                 self._workloads += [found] if found is not None else []
+            if (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
+                self._note_resource(raw, text)
+
+    def _note_resource(self, raw: RawObject, text: bytes) -> None:
+        """Note the extended resource that a DeviceClass serves: pods that ask for it are told of the class."""
+        with suppress(msgspec.DecodeError):
+            resource = msgspec.json.decode(text, type=_DeviceClass).spec.extended_resource_name
+            if resource:
+                self._resources[resource] = min(raw.name, self._resources.get(resource, raw.name))
 
     def _new_kind(self, raw: RawObject) -> _Kind:
         if len(self._kinds) >= KINDS_MOST:
@@ -459,10 +482,16 @@ class _Validation:
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
-        names = (raw.identity for kind in skipped.values() for raw in kind.seen.values())
+        names = (
+            raw.identity
+            for (api_version, _), kind in skipped.items()
+            for raw in kind.seen.values()  # of every version
+            if raw.api_version == api_version
+        )
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
+            device_resources=self._resources,
             sha256=self._hash.hexdigest(),
             unknown_fields=tuple(self._unknown()),
             unread=tuple(self._unread),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["check_cluster"]
 
 #: Oldest Kubernetes that has everything that is asked for, as ``deploy/README.md`` says.
-_OLDEST = (1, 27)
+_OLDEST = (1, 30)
 #: Seconds by which clocks may differ: a token that was given out now must not be one of tomorrow.
 _CLOCKS_DIFFER = 5.0
 _OK, _UNKNOWN, _WARNING, _FAILED = CheckState.OK, CheckState.UNKNOWN, CheckState.WARNING, CheckState.FAILED

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.cluster.reading.access import Right
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NeededRight", "needed_rights", "read_kinds"]
 
 _GATES = "deploy/overlays/gates"
+_PLACES = "deploy/namespace-rights"
 #: Read beside what is always listed: where there are AppGroups, and last of all.
 _MORE = ("replica_sets", "pods")
 
@@ -60,12 +61,30 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
     options
         Of the pass.
     """
-    found = [*_reading(options), *_binding(options)]
+    kept = [*_binding(options)]
     if not options.dry_run:
-        found += [*_telling(options), *_controlling(options), *_leading(options)]
+        kept += _telling(options)
     if options.disturbs:
-        found.append(_disturbing())
+        kept.append(_disturbing())
+    found = [*_reading(options), *_within(kept, options)]
+    if not options.dry_run:
+        found += [*_controlling(options), *_leading(options)]
     return list({each.right: each for each in reversed(found)}.values())[::-1]
+
+
+def _within(needed: Iterable[NeededRight], options: PassOptions) -> Iterator[NeededRight]:
+    """The same where a pass is for some namespaces: in each of them, and nowhere else."""
+    places = sorted(options.guards.namespaces)
+    if not places:
+        yield from needed
+        return
+    for place in places:
+        yield from (replace(each, right=each.right.within(place), folder=_PLACES) for each in needed)
+    if not options.dry_run and options.status.events:
+        purpose = "Events of nodes are written (not with --no-events)"
+        yield NeededRight(
+            Right("events.k8s.io", "events", "create", "default"), purpose, "deploy/components/namespaces"
+        )
 
 
 def _enqueues(options: PassOptions) -> bool:

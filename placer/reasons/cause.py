@@ -10,9 +10,9 @@ from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
 
-__all__ = ["Cause", "EligibleNodes", "counted", "plural", "shape_text"]
+__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "shape_text"]
 
-#: So many nodes of one kind are named.
+#: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
 
 
@@ -52,7 +52,7 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {text}" for text, count in said)
 
 
-def _no_pod(_: Pod) -> bool:
+def _no_pod(_pod: Pod, _node: str) -> bool:
     return False
 
 
@@ -69,14 +69,15 @@ class Cause:
     held
         Beginning of the sentence about pods for which ``holds`` is true; empty: there is none.
     holds
-        Tells pods that are in its way wherever they are (in a queue, on a link, at the other end of a call).
+        Tells of a pod and its node whether it is in its way though not by room (in a queue, on a link, at the other end
+        of a call). None: the message names them, but for those that took room on ``nodes``.
     """
 
     code: ReasonCode
     message: str
     nodes: frozenset[str] | None = None
     held: str = ""
-    holds: Callable[[Pod], bool] = _no_pod
+    holds: Callable[[Pod, str], bool] | None = _no_pod
 
     @classmethod
     def of(cls, reason: Reason) -> Cause:

@@ -9,7 +9,7 @@ import numpy as np
 
 from placer.dense import Dense
 from placer.dense.numa import DenseNuma
-from placer.instance import Dependency, Instance, Key, Link, Pod
+from placer.instance import Area, Dependency, Instance, Key, Link, Pod
 from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
@@ -26,7 +26,9 @@ NAMED = 3
 MOST_AREAS = 100
 
 #: Workloads of AppGroups.
-Workloads = set[tuple[Key, str]]
+Workloads = set[tuple[Key | None, str | None]]
+#: Whether a pod on a node is in the way of a group.
+Holds = Callable[[Pod, str], bool]
 
 
 def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
@@ -50,36 +52,53 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     """
     if cause.code not in ("NetworkCost", "Bandwidth"):
         return cause
+    by_cost = cause.code == "NetworkCost"
+    said = _dependencies(instance, dense, group, by_cost)
+    message = f"{cause.message}: {said}" if said else cause.message
+    trial = _CallTrial(instance, dense)
+    found = trial.nearest(group, not by_cost)
+    if by_cost:
+        others = _other_ends(instance, dense, group)
+        held = "the other end of its calls is"
+        told = replace(cause, held=held, holds=lambda pod, _: (pod.app_group, pod.workload) in others)
+    else:
+        told = replace(cause, held="the link carries calls of")
+        told = told if found is None else replace(told, holds=trial.using(found.violation))
+    if found is None:
+        return replace(told, message=message)
+    message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
+    return replace(told, message=message, nodes=found.near)
+
+
+def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> str:
+    """What the group's calls may cost, or take of links; some of them."""
     texts = []
     for pod, each in _calls(instance, dense, group):
-        if cause.code == "NetworkCost":
+        if by_cost:
             texts.append(f"{each.origin} calls {each.destination} at a cost of {each.max_network_cost} at most")
             texts[-1] += _near(instance, pod, each)
         elif each.min_bandwidth:
             texts.append(f"{each.origin} calls {each.destination} with {each.min_bandwidth} bit/s a pair of pods")
     texts = list(dict.fromkeys(texts))
     more = len(texts) - NAMED
-    said = "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
-    message = f"{cause.message}: {said}" if said else cause.message
-    found = _CallTrial(instance, dense).nearest(group, cause.code == "Bandwidth")
-    if found is None:
-        return replace(cause, message=message)
-    message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
-    held = "the other end of its calls is" if cause.code == "NetworkCost" else "the link carries calls of"
-    return replace(cause, message=message, nodes=found.near, held=held, holds=_among(found.workloads))
+    return "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _among(workloads: Workloads) -> Callable[[Pod], bool]:
-    return lambda pod: (pod.app_group, pod.workload) in workloads
+def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
+    """Workloads that pods of the group call or are called by."""
+    found = Workloads()
+    for pod, each in _calls(instance, dense, group):
+        ends = {each.origin, each.destination}
+        found |= {(pod.app_group, end) for end in (ends - {pod.workload} or ends)}
+    return found
 
 
 @dataclass(frozen=True)
 class _NearestBreach:
-    """Where a pod breaks a rule least, what it breaks there, who takes part, and the nodes where it breaks nothing."""
+    """Where a pod breaks a rule least, what it breaks there, and those of its nodes where it breaks nothing."""
 
     node: str
     violation: Violation
-    workloads: Workloads
     near: frozenset[str]
 
 
@@ -108,8 +127,10 @@ class _CallTrial:
         if amount <= 0:
             return None
         worst = max(broken[self._area(node)], key=lambda each: each.amount)
-        near = frozenset(name for name in self.dense.nodes if amounts.get(self._area(name)) == 0)
-        return _NearestBreach(node, worst, self._concerned(pod, node, worst), near)
+        eligible = self.dense.masks[self.dense.classes[index].mask]
+        usable = (self.dense.nodes[node] for node in np.flatnonzero(eligible).tolist())
+        near = frozenset(name for name in usable if amounts.get(self._area(name)) == 0)
+        return _NearestBreach(node, worst, near)
 
     def _area(self, node: str) -> object:
         network = self.instance.network
@@ -136,21 +157,17 @@ class _CallTrial:
             return far
         return None if far else list(bandwidth(outcome))
 
-    def _concerned(self, pod: Pod, node: str, violation: Violation) -> Workloads:
-        """Who takes part: of C8 those that the pod calls or is called by, of C9 those that use the link."""
-        outcome = Outcome(self.instance, Placement.of({pod.key: node}))
-        network, found = self.instance.network, Workloads()
-        for flow in outcome.flows if network is not None else ():
-            ends = {(flow.app_group, flow.dependency.origin), (flow.app_group, flow.dependency.destination)}
-            if violation.rule == "C8":
-                mine = (pod.app_group, pod.workload)
-                found |= ends if mine in ends else set()
-            elif flow.dependency.min_bandwidth and any(
-                _says(network.link(origin, destination), violation)  # type: ignore[union-attr]
-                for origin, destination, _ in flow.callers.total.pairs(flow.callees.total)
-            ):
-                found |= ends
-        return found
+    def using(self, violation: Violation) -> Holds:
+        """Tells of which pods some call with a bandwidth goes over the link that a violation of C9 is about."""
+        network, there = self.instance.network, set[tuple[Key | None, str | None, Area]]()
+        if network is None:
+            return lambda _pod, _node: False
+        for flow in Outcome(self.instance, Placement()).flows:
+            for origin, destination, _ in flow.callers.total.pairs(flow.callees.total):
+                if flow.dependency.min_bandwidth and _says(network.link(origin, destination), violation):
+                    there.add((flow.app_group, flow.dependency.origin, origin))
+                    there.add((flow.app_group, flow.dependency.destination, destination))
+        return lambda pod, node: (pod.app_group, pod.workload, network.area(node)) in there
 
 
 def _says(link: Link | None, violation: Violation) -> bool:

@@ -186,7 +186,11 @@ def _going(disruption: Disruption) -> Iterator[str]:
 
 def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
     if disruption.gone:
-        yield _proof(result)
+        yield f"{_proof(result).removesuffix('.')}{result.reach}."
+    for each in result.findings:
+        if each.code == "ProtectionCosts":
+            yield f"{legible(each.message)}."
+    if disruption.gone:
         yield from _steps(disruption)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placer.placement import MAXIMISED
 from placer.result import Judged, Result, Termination, Verdict
-from placer.words import amount_digits, and_list, counted, is_amount, number_word, prover_word, value_word
+from placer.words import amount_digits, and_list, is_amount, number_word, prover_word, value_word
 
 __all__ = ["bound_words", "is_shown", "name_of", "stopped", "verdict_sentence"]
 
@@ -36,7 +36,7 @@ def verdict_sentence(result: Result) -> str:
         parts.append("every value is at its best (proved)")
     if result.verdict is Verdict.INFEASIBLE:
         parts.insert(0, "not every pending pod can be placed (proved), and this is the best that was found")
-    return "; ".join(parts)
+    return f"{'; '.join(parts)}{result.reach}"
 
 
 def _of_placed(result: Result) -> str:
@@ -46,18 +46,8 @@ def _of_placed(result: Result) -> str:
     if not amounts or not all(judged.met for judged in amounts):
         return ""
     if result.objective[0].value.name in MAXIMISED:
-        return f"all that can be placed is placed (proved){_apart_from(result)}"
+        return "all that can be placed is placed (proved)"
     return "as much is placed as the values compared before allow (proved)"
-
-
-def _apart_from(result: Result) -> str:
-    """The pods of which nothing is proved: another scheduler may well place what is not modelled here."""
-    refused = [key for key, reason in result.reasons.items() if reason.code == "Unsupported"]
-    placed = {binding.pod for binding in result.placement.bindings} if result.placement is not None else set()
-    count = sum(pod not in placed for key in refused for pod in result.instance.groups[key].pending)
-    if not count:
-        return ""
-    return f", apart from {counted(count, 'pod')} that need{'s' if count == 1 else ''} what is not modelled"
 
 
 def _of_open(result: Result, open_values: list[Judged]) -> list[str]:

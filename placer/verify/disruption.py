@@ -17,7 +17,7 @@ from placer.verify.queues import queue
 from placer.verify.rules import broken
 from placer.verify.words import count_of, pod_name
 
-__all__ = ["DISRUPTION_RULES", "DisruptionRule", "without_affinity"]
+__all__ = ["DISRUPTION_RULES", "DisruptionRule", "never_disturbed", "protection", "without_affinity"]
 
 #: Topology key and value, None on a node without it.
 Domain = tuple[str, str | None]
@@ -57,11 +57,18 @@ def _disturbed(placement: Placement) -> tuple[Key, ...]:
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: only bound pods are disturbed, none that is protected, and of a disruption budget no more than it allows; no
-    more pods are moved than was asked for.
+    """D2: what goes may be disturbed, and what is of a queue that is not reclaimable goes for a group of this queue."""
+    yield from never_disturbed(disruption)
+    yield from _kept_by_queues(disruption)
 
-    Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy protects, and
-    those of a system priority. The amount is 1 per pod, or the number of pods above what the budget allows.
+
+def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
+    """D2 but for queues: only bound pods are disturbed, none that is protected, and of a disruption budget no more than
+    it allows; no more pods are moved than was asked for.
+
+    Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy or a mark
+    protects, and those of a system priority. The amount is 1 per pod, or the number of pods above what the budget
+    allows.
     """
     for key in dict.fromkeys(_disturbed(disruption.placement)):
         refusal = _refusal(disruption.instance.pods.get(key))
@@ -86,6 +93,24 @@ def _refusal(pod: Pod | None) -> str:
     if pod.state is not PodState.BOUND:
         return f"it is {pod.state.value}"
     return pod.protected
+
+
+def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
+    """Pods of a queue that is not reclaimable go only where a group of that queue, of a higher priority, is admitted.
+
+    The amount is the number of such pods of a unit.
+    """
+    instance = disruption.instance
+    for unit in disruption.units:
+        held = Counter(queue for key in unit.pods if (queue := instance.keeping_queue(instance.pods[key])) is not None)
+        for queue, count in sorted(held.items()):
+            takes = (group for group in disruption.admitted if instance.waiting_queue(group) == queue)
+            if all(group.priority <= unit.priority for group in takes):
+                message = (
+                    f"{unit.name} of priority {unit.priority} goes, and Queue {queue} is not reclaimable: that takes a "
+                    f"group of the queue, of a higher priority, that is admitted"
+                )
+                yield Violation("D2", (unit.name, f"Queue {queue}"), count, message)
 
 
 def priority(disruption: Disruption) -> Iterator[Violation]:

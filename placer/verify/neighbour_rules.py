@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.findings import counted
+from placer.instance.keys import label_word
 from placer.instance.pod_index import domain_of, pairs_apart
 from placer.instance.problem import AffinityTerm, SpreadLimit
 from placer.outcome import Outcome
@@ -77,7 +78,8 @@ class _Matches:
                 return f"its pod affinity is over {key}, which the node has no label of"
             if (key, value) not in self._there and (self._there or pod not in self.new):
                 first = "" if pod in self.new else ", and it does not match them itself"
-                return f"no pod that is there before it in {key}={value} matches all terms of its pod affinity{first}"
+                where = f"{key}={label_word(value)}"
+                return f"no pod that is there before it in {where} matches all terms of its pod affinity{first}"
         return None
 
 
@@ -98,7 +100,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
             pairs = pairs_apart(there, meant)
             pairs -= pairs_apart(_old(outcome, there), _old(outcome, meant))
             if pairs:
-                where = f"{term.topology_key}={value}"
+                where = f"{term.topology_key}={label_word(value)}"
                 others = counted({pod_name(key) for key in meant})
                 message = (
                     f"Domain {where}: required pod anti-affinity of {counted({pod_name(key) for key in there})} keeps "
@@ -166,11 +168,11 @@ def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods:
         excess = counts[value] - fewest - limit.max_skew
         if excess > 0:
             message = (
-                f"Domain {key}={value} has {count_of(counts[value], 'pod')} that the spread of "
+                f"Domain {key}={label_word(value)} has {count_of(counts[value], 'pod')} that the spread of "
                 f"{counted({pod_name(each) for each in there})} counts, {counts[value] - fewest} more than the fewest, "
                 f"{fewest}; maxSkew is {limit.max_skew}"
             )
-            yield Violation("C14", (f"Domain {key}={value}", pod_name(min(there))), excess, message)
+            yield Violation("C14", (f"Domain {key}={label_word(value)}", pod_name(min(there))), excess, message)
 
 
 class _CountedDomains:

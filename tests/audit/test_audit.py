@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,26 @@ def test_a_tier_limit_that_is_broken() -> None:
     assert found["rules"] == "VIOLATION"
     assert found["violations"][0].startswith("C7: ")
     assert found["score"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("documents", "name", "says"),
+    [
+        (runs("g", "a1", "b1", networkTopology=HARD), "g", "its 2 running pods is HyperNode s"),
+        ([*runs("x", "a1", gpu=5), *runs("g", "a1", gpu=5)], "g", r"\(5 of others, 5 of its own\) of 8"),
+        ([pod_group("g", minMember=2), pod("g-0", group="g", node="a1", gpu=8)], "g", "has 1 pod running but"),
+    ],
+)
+def test_what_runs_is_not_called_new(documents: list[Document], name: str, says: str) -> None:
+    (text,) = entry([*RACKS, *documents], name)["violations"]
+    assert re.search(says, text), text
+    assert not re.search(r"\bnew\b|\bgets\b|0 bound", text), text
+
+
+def test_a_group_runs_on_in_a_queue_that_was_closed_since() -> None:
+    closed = queue("q")
+    closed["status"] = {"state": "Closed"}
+    assert entry([*RACKS, closed, *runs("g", "a1", queue="q")])["rules"] == "MATCH"
 
 
 def test_half_a_gang() -> None:

@@ -59,8 +59,8 @@ def test_json_is_the_placement_and_keeps_its_schema(cluster: Path, capsys: Captu
         ("packedNodes", None, 2),
     ]
     assert document["instance"] | {"sha256": ""} == {
-        "sha256": "", "nodes": 2, "pods": 3, "pending": 3, "groups": 3, "hyperNodes": 0, "schedulerName": None,
-        "setAside": {"otherSchedulers": {}, "gated": 0, "kindsNotRead": {}},
+        "sha256": "", "nodes": 2, "pods": 3, "pending": 3, "unsupported": 0, "groups": 3, "hyperNodes": 0,
+        "schedulerName": None, "setAside": {"otherSchedulers": {}, "gated": 0, "kindsNotRead": {}},
     }  # fmt: skip
     assert len(document["instance"]["sha256"]) == 64
 

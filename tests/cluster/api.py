@@ -75,6 +75,11 @@ class Api:
         found: dict[str, Any] = json.loads(answer.data)
         return found
 
+    def flow_schema(self, path: str) -> str:
+        """The uid of the FlowSchema by which a request waits; nothing where none does."""
+        answer = self._pool.request("GET", self.url + path, headers=self._headers)
+        return str(answer.headers.get("X-Kubernetes-PF-FlowSchema-UID", ""))
+
     def get(self, path: str) -> dict[str, Any]:
         return self.call("GET", path)
 

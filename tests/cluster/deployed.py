@@ -22,6 +22,7 @@ _REMOVED = (
     "rbac.authorization.k8s.io/v1/rolebindings",
     "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "flowcontrol.apiserver.k8s.io/v1/flowschemas",
 )
 
 

@@ -15,6 +15,7 @@ from placer.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURC
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Instance, PodState
 from placer.instance.instance_builder import make_instance
+from placer.kube.marks import kept_annotations
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
@@ -478,7 +479,7 @@ def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
         *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),
     }
     assert len(found) > 20
-    assert found - others - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
+    assert found - others - kept_annotations() - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
 
 
 def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
@@ -501,6 +502,86 @@ def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
     ]
     after = anonymized(snapshot_of([node("n1"), group, *members]))
     assert PLANTED.encode() not in b"".join(after.items)
+
+
+def test_marks_of_nodes_decide_the_same_under_other_names() -> None:
+    """Pod sets of Kueue, node groups of a queue, and a NUMA policy."""
+    notes = {"kueue.x-k8s.io/podset-required-topology": f"{PLANTED}/rack", "kueue.x-k8s.io/podset-group-name": PLANTED}
+    labels = {"jobset.sigs.k8s.io/jobset-name": PLANTED, "jobset.sigs.k8s.io/replicatedjob-name": "w"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    asking = queue(PLANTED)
+    asking["spec"]["affinity"] = {
+        "nodeGroupAffinity": {required: [PLANTED, "x"]},
+        "nodeGroupAntiAffinity": {required: ["x"]},
+    }
+    in_queue = {"scheduling.volcano.sh/queue-name": PLANTED}
+    numa = {"volcano.sh/numa-topology-policy": "single-numa-node"}
+    marked = {f"{PLANTED}/rack": "r", "volcano.sh/nodegroup-name": PLANTED}
+    documents = [
+        *(node("n1", marked), node("n2", {"volcano.sh/nodegroup-name": "x"}), numa_topology("n2", {"cpu": "4"})),
+        asking,
+        *(live_pod(name, labels=labels, annotations=notes, cpu=1) for name in ("a", "b")),
+        live_pod("c", annotations=in_queue, cpu=1),
+        live_pod("d", annotations=numa, cpu=1),
+        live_pod("e", annotations={"gpu-fraction": "0.5"}, cpu=1),
+    ]
+    before, after = snapshot_of(documents), anonymized(snapshot_of(documents))
+    assert PLANTED.encode() not in b"".join(after.items)
+    found = [_marks(instance_of(each)) for each in (before, after)]
+    assert found[0] == found[1]
+    assert found[0] == [([0, 1], 1, False), ([0, 1], 1, False), ([0], 0, False), ([1], 0, False), ([0, 1], 0, True)]
+
+
+def _marks(instance: Instance) -> list[tuple[list[int], int, bool]]:
+    """Per pod the numbers of the nodes that it may use, how many of its units they carry the label of, and whether it
+    is refused.
+    """
+    nodes, found = [instance.nodes[name] for name in sorted(instance.nodes)], []
+    for _, each in sorted(instance.pods.items()):
+        may = [at for at, place in enumerate(nodes) if each.constraints.admits(place)]
+        carried = sum(unit.topology_key in nodes[0].labels for unit in each.neighbours.units)
+        found.append((may, carried, bool(each.unsupported)))
+    return found
+
+
+def test_what_protects_pods_is_kept_and_protects_as_before() -> None:
+    """Marks of pods, groups and classes, and a queue that is not reclaimable, under other names."""
+    marks = [
+        *({"annotations": {key: "false"}} for key in ("volcano.sh/preemptable", "karpenter.sh/do-not-disrupt")),
+        {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
+        {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+        {"annotations": {"yunikorn.apache.org/allow-preemption": "false"}},
+        {"labels": {"volcano.sh/preemptable": "false"}},
+        {"labels": {"volcano.sh/preemptable": "true"}},
+        {"labels": {"kai.scheduler/preemptibility": "non-preemptible"}},
+        {"labels": {"quota.scheduling.koordinator.sh/preemptible": "false"}},
+        {"annotations": {"scheduling.k8s.io/group-name": "g"}},
+        {},
+    ]
+    owner = {
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    }
+    spec = {"priorityClassName": "driver"}
+    pods = [
+        live_pod(f"p{number:02d}", node="n1", spec={} if mark else spec, metadata={**owner, **mark})
+        for number, mark in enumerate(marks)
+    ]
+    driver: Document = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "driver", "annotations": {"yunikorn.apache.org/allow-preemption": "false"}},
+        "value": 5,
+    }
+    group, kept = pod_group("g", minMember=1, queue="q"), queue("q", {"cpu": 99})
+    group["metadata"]["labels"] = {"volcano.sh/preemptable": "false"}
+    kept["spec"]["reclaimable"] = False
+    before = snapshot_of([node("n1", cpu=64), driver, kept, group, *pods])
+    after = instance_of(anonymized(before))
+    expected = [True, False, True, True, True, True, False, True, True, True, True]
+    for instance in (instance_of(before), after):
+        assert [bool(each.protecting_mark) for each in instance.pods.values()] == expected
+        assert [each.reclaimable for each in instance.queues.values()] == [False]
+    assert b"driver" not in b"".join(anonymized(before).items)
 
 
 def test_the_label_of_exclusive_topology_is_named_as_on_the_nodes() -> None:

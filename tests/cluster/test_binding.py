@@ -205,6 +205,24 @@ def test_what_cannot_be_fenced_stays_unknown() -> None:
     assert tried(server, seconds=1.0) == BindingResult(BIND, BindingState.UNKNOWN, "no answer")
 
 
+@pytest.mark.parametrize(("node", "fate"), [("n1", BindingState.BOUND), (None, BindingState.UNKNOWN)])
+def test_a_fence_that_a_policy_refuses_tells_whether_the_pod_is_bound(
+    node: str | None, fate: BindingState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No status is written of a pod that has a node by now; of one that has none, nothing was fenced."""
+    server = Server(None, pod=pod())
+    really = server.send
+
+    def send(method: str, path: str, body: object = None, **options: Any) -> Response:
+        if method == "PATCH":
+            server.pod, server.unfenced = pod(node=node), said(422, "placer writes of conditions PodScheduled alone")
+        return really(method, path, body, **options)
+
+    monkeypatch.setattr(server, "send", send)
+    assert tried(server).state is fate
+    assert len(server.fences) == 1
+
+
 def test_a_fence_that_finds_the_pod_bound_tells_so() -> None:
     class Late(Server):
         def send(self, method: str, path: str, body: object = None, **options: Any) -> Response:

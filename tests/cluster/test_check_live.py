@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from placer.cli.program import parser
 from placer.cluster import Client
 from placer.cluster.reading.access import Right, allows
 from placer.preflight.rights import needed_rights
-from tests.cluster.deployed import Deployed
+from tests.cluster.deployed import Deployed, refused
+from tests.cluster.passes import gang
+from tests.cluster.things import live_pod
 from tests.examples import every
-from tests.test_deploy import DEPLOY
+from tests.support import node
+from tests.test_deploy import DEPLOY, composed
 from tests.waiting import wait_until
 
 OVERLAYS = (
@@ -32,6 +36,7 @@ OVERLAYS = (
     "overlays/deployment",
     "overlays/disruption",
 )
+LOOP = "overlays/deployment"
 #: Definitions of Volcano that another test may have left, and none of ``deploy/crds``.
 JOBS = ("jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh")
 Told = tuple[int, dict[str, Any]]
@@ -79,6 +84,76 @@ def checked(capsys: pytest.CaptureFixture[str], *words: str) -> Told:
 def wrong(told: dict[str, Any]) -> list[tuple[str, str]]:
     """What is not as it should be: check and object."""
     return [(each["check"], each["object"]) for each in told["checks"] if each["state"] in ("warning", "failed")]
+
+
+def given(documents: list[dict[str, Any]]) -> set[Right]:
+    """Every right that the account has, where its roles are bound."""
+    roles = {(each["kind"], each["metadata"]["name"]): each for each in documents if each["kind"].endswith("Role")}
+    found = set[Right]()
+    for each in documents:
+        if each["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            role = roles.get((each["roleRef"]["kind"], each["roleRef"]["name"]))
+            place = each["metadata"].get("namespace", "")
+            found |= {replace(right, namespace=place) for right in granted([role] if role else [])}
+    return found
+
+
+@pytest.mark.parametrize("component", [each.partition("/")[2] for each in OVERLAYS[1:] if each != LOOP])
+def test_a_component_grants_a_loop_what_it_asks_for_and_nothing_else(
+    component: str, deployed: Deployed, tmp_path: Path
+) -> None:
+    documents = rendered(deployed, str(composed(tmp_path, LOOP, components=[component])))
+    options = pass_options(configured(parser().parse_args(["run", *flags(documents, tmp_path)])))
+    assert {each.right for each in needed_rights(options)} == granted(documents) == given(documents)
+
+
+@pytest.mark.parametrize("way", ["base", LOOP])
+def test_passes_for_some_namespaces_are_granted_nothing_in_others(way: str, deployed: Deployed, tmp_path: Path) -> None:
+    folder = composed(tmp_path, way, "namespace-rights", components=["gates", "namespaces"])
+    documents = rendered(deployed, str(folder))
+    words = [*flags(documents, tmp_path), "--namespaces=default"]
+    options = pass_options(configured(parser().parse_args(["run", *words])))
+    assert {each.right for each in needed_rights(options)} == given(documents)
+    everywhere = {each.verb for each in given(documents) if not each.namespace}
+    assert everywhere <= {"get", "list", "watch"}
+
+
+def test_passes_for_some_namespaces_work_with_the_rights_in_these(
+    deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each pod of the namespace is bound or told why it waits; those of others cannot even be bound by the token."""
+    folder = composed(tmp_path, "base", "namespace-rights", components=["namespaces"])
+    deployed.apply("crds")
+    deployed.kubectl("apply", "-k", str(folder))
+    deployed.api.create(node("n1"), *gang("train", 2), live_pod("large", cpu=1000))
+    deployed.api.create(live_pod("theirs", namespace="tenant", cpu=1))
+    placer = deployed.as_account("placer")
+    assert refused(placer.bind, "tenant", "theirs", "n1") == 403
+    assert refused(placer.delete, "/api/v1/namespaces/tenant/pods/theirs") == 403
+    words = ("--kubeconfig", deployed.kubeconfig("placer"), "--namespaces=default")
+    code, told = checked(capsys, *words)
+    assert (code, {check for check, _ in wrong(told)} - {"volcano"}) == (0, set())
+    assert main(["run", *words, "--method=greedy", "--settle=0"]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert (line["bound"], line["told"]["conditions"], line["told"]["troubles"]) == (2, 1, [])
+    assert deployed.api.get("/api/v1/namespaces/tenant/pods/theirs")["spec"].get("nodeName") is None
+
+
+def test_of_a_namespace_without_rights_a_pass_says_which(
+    deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = composed(tmp_path, "base", "namespace-rights", components=["namespaces"])
+    deployed.kubectl("apply", "-k", str(folder))
+    deployed.api.create(node("n1"), live_pod("theirs", namespace="tenant", cpu=1))
+    config = deployed.kubeconfig("placer")
+    words = ["run", "--kubeconfig", config, "--method=greedy", "--settle=0", "--namespaces=tenant"]
+    assert main(words) == 6
+    assert "nothing is bound without the right to create pods/binding" in capsys.readouterr().err
+    code, told = checked(capsys, "--kubeconfig", config, "--namespaces=tenant")
+    missing = str(Right("", "pods/binding", "create", "tenant"))
+    (found,) = (each for each in told["checks"] if each["object"] == missing)
+    assert (code, found["state"]) == (6, "failed")
+    assert "deploy/namespace-rights" in found["action"]
 
 
 def test_every_overlay_is_among_them() -> None:

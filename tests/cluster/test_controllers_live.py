@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from placer.cli import main
 from placer.cluster.reading.client import APPLY
-from tests.cluster.api import Api
+from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed
 from tests.cluster.things import live_pod
 from tests.support import Document, hyper_node, node
+from tests.waiting import wait_until
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 APP_GROUP = "/apis/appgroup.diktyo.x-k8s.io/v1alpha1/namespaces/default/appgroups/shop"
@@ -226,3 +228,40 @@ def test_a_dry_run_writes_nothing(
     assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), *words]) == 0
     assert json.loads(capsys.readouterr().out)["controllers"]["written"] == 0
     assert versions(shop) == before
+
+
+FORGED = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "x",
+    "message": "",
+    "lastTransitionTime": "2026-11-27T12:00:00Z",
+}
+#: What the token may change by RBAC, and must not.
+TAKEN = (
+    (APP_GROUP, {"spec": {"numMembers": 7}}),
+    (APP_GROUP, {"metadata": {"labels": {"a": "b"}}}),
+    (NETWORK, {"spec": {"configmapName": "others"}}),
+    (NETWORK, {"spec": {"weights": []}}),
+    (NETWORK, {"spec": {"weights": [USER_LIST, {"name": "Forged", "topologyList": []}]}}),
+    (f"{HYPER_NODE}/status", {"status": {"conditions": [FORGED]}}),
+)
+
+
+def test_the_token_writes_of_them_what_passes_write_and_no_more(shop: Api, deployed: Deployed, run: Pass) -> None:
+    placer = deployed.as_account("placer")
+
+    def is_refused(path: str, body: Document) -> bool:
+        """By a policy: RBAC says 403."""
+        try:
+            placer.patch(f"{path}?dryRun=All", body)
+        except Refused as refusal:
+            return refusal.status == 422 and "placer writes" in str(refusal)
+        return False
+
+    for path, body in TAKEN:
+        wait_until(partial(is_refused, path, body), f"a policy against {body}")
+    told = run()
+    assert (told["written"], told["troubles"]) == (3, [])
+    hand_over(shop)
+    assert (run()["written"], run()["troubles"]) == (1, [])

@@ -40,6 +40,7 @@ def test_everything_applies_and_a_second_time_changes_nothing(deployed: Deployed
         told = deployed.apply(folder)
         assert told
         changed += [each for each in told if not each.endswith(" unchanged")]
+    assert len(changed) == 1, changed
     (one_of_them,) = changed
     assert one_of_them.endswith("/noderesourcetopologies.topology.node.k8s.io configured")
 
@@ -100,11 +101,11 @@ ROLES = {
     "base": {READ, WRITE, ROLLBACK},
     "overlays/dry-run": {READ},
     "overlays/rollback": {READ, WRITE, ROLLBACK},
-    "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
+    "overlays/inqueue": {READ, WRITE, ROLLBACK, "components/inqueue/rbac-inqueue.yaml"},
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
-    "overlays/disruption": {READ, WRITE, ROLLBACK, "overlays/disruption/rbac-disruption.yaml"},
-    "overlays/controllers": {READ, WRITE, ROLLBACK, "overlays/controllers/rbac-controllers.yaml"},
-    "overlays/gates": {READ, WRITE, ROLLBACK, "overlays/gates/rbac-gates.yaml"},
+    "overlays/disruption": {READ, WRITE, ROLLBACK, "components/disruption/rbac-disruption.yaml"},
+    "overlays/controllers": {READ, WRITE, ROLLBACK, "components/controllers/rbac-controllers.yaml"},
+    "overlays/gates": {READ, WRITE, ROLLBACK, "components/gates/rbac-gates.yaml"},
     "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 

@@ -80,9 +80,11 @@ def faults(seed: int, cluster: Api, proxy: Proxy, run: Run, applied: Callable[[s
             if not is_spoilt:
                 wait_until(lambda: world.controllers.is_idle, "all that was evicted is gone")
             world.spoil(spoilt=is_spoilt)
+            # A call that does nothing while pods are on their way out waits for them: another one must follow.
+            is_settled = world.controllers.is_idle
             call = calls(3 if is_spoilt else 30)
             found += [*world.faults_of(call), *calls.faults_of(call)]
-            if not call.asked and call.error is None and (call.trouble is None or not is_spoilt):
+            if is_settled and not call.asked and call.error is None and (call.trouble is None or not is_spoilt):
                 break
         found += world.faults()
     return [f"seed {seed}, {calls.command}: {each}" for each in (*found, *calls.limits_broken())], world.evicted.total()

@@ -14,9 +14,11 @@ from placer.cluster.reading.earlier_passes import prepared
 from placer.cluster.reading.gang_record import GangRecord, digests
 from placer.cluster.reading.views import KubeletAnswer
 from placer.instance import GroupKey, Key
+from placer.instance.queues import QUEUE_ANNOTATION
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
 from tests.cluster.snapshots import snapshot_of
-from tests.support import Document, node, pod, pod_group
+from tests.cluster.things import numa_topology
+from tests.support import Document, node, pod, pod_group, queue
 
 GANG = GroupKey("scheduling.volcano.sh", "default", "train")
 
@@ -276,3 +278,21 @@ def test_what_a_pass_decides_upon_otherwise_than_it_was_read_has_not_changed() -
     assert cache.changed() == set()
     cache.pod_happened("MODIFIED", event({**second, "spec": {**second["spec"], "priority": 7}}))
     assert cache.changed() == {Key("default", "a-1")}
+
+
+def test_a_node_keeps_the_policy_of_its_kubelet_that_no_node_tells() -> None:
+    asking = mine("a", cpu=1, annotations={"volcano.sh/numa-topology-policy": "single-numa-node"})
+    cache = cache_of(node("n1"), numa_topology("n1", {"cpu": "4"}), asking)
+    assert cache.refusal(alone("a"), [bind("a", "n1")]) is None
+    cache.node_happened("MODIFIED", node_event(node("n1"), unschedulable=True))
+    assert (cache.refusal(alone("a"), [bind("a", "n1")]) or "").endswith("node is unschedulable")
+
+
+def test_the_node_group_of_a_queue_is_looked_at_again() -> None:
+    group, required = "volcano.sh/nodegroup-name", "requiredDuringSchedulingIgnoredDuringExecution"
+    asking = queue("q")
+    asking["spec"]["affinity"] = {"nodeGroupAffinity": {required: ["gold"]}}
+    cache = cache_of(node("n1", {group: "gold"}), asking, mine("a", cpu=1, annotations={QUEUE_ANNOTATION: "q"}))
+    assert cache.refusal(alone("a"), [bind("a", "n1")]) is None
+    cache.node_happened("MODIFIED", node_event(node("n1", {group: "iron"})))
+    assert (cache.refusal(alone("a"), [bind("a", "n1")]) or "").endswith("not in node group gold of Queue q")

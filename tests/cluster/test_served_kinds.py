@@ -9,6 +9,7 @@ import pytest
 from placer.cluster import take
 from placer.cluster.reading.earlier_passes import prepared
 from placer.cluster.reading.served_kinds import _REFERENCES
+from placer.kube.marks import VOLCANO_NUMA
 from tests.cluster.snapshots import ListServer
 from tests.cluster.test_any_object import path_of
 from tests.cluster.things import live_pod
@@ -49,16 +50,21 @@ REFERRING: dict[tuple[str, str], list[Document]] = {
     ("pod_groups", "scheduling.volcano.sh"): [one(annotations={"scheduling.volcano.sh/group-name": "g"})],
     ("coscheduling_pod_groups", "scheduling.x-k8s.io"): [one(labels={"scheduling.x-k8s.io/pod-group": "g"})],
     ("coscheduling_pod_groups", "old"): [one(labels={"pod-group.scheduling.sigs.k8s.io": "g"})],
+    ("kai_pod_groups", "pod-group-name"): [one(annotations={"pod-group-name": "g"})],
     ("app_groups", "label"): [one(labels=OF_WEB)],
     ("network_topologies", "dependencies"): [APP_GROUP, one(labels=OF_WEB)],
+    ("node_resource_topologies", "restricted"): [one(annotations={VOLCANO_NUMA: "restricted"})],
+    ("node_resource_topologies", "single-numa-node"): [one(annotations={VOLCANO_NUMA: "single-numa-node"})],
 }
 KIND = {
     "hyper_nodes": "HyperNode",
     "queues": "Queue",
     "pod_groups": "PodGroup",
     "coscheduling_pod_groups": "PodGroup",
+    "kai_pod_groups": "PodGroup",
     "app_groups": "AppGroup",
     "network_topologies": "NetworkTopology",
+    "node_resource_topologies": "NodeResourceTopology",
 }
 
 

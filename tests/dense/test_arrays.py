@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -29,6 +30,7 @@ from placer.instance import (
     Term,
     Toleration,
 )
+from placer.instance.problem import TOPOLOGY_POLICY, NodeMark
 from placer.methods.greedy.multi_start import greedy
 from placer.quantity import Resources
 from placer.score import score
@@ -79,6 +81,22 @@ def some_nodes(draw: st.DrawFn) -> list[Node]:
         )
         for index in range(count)
     ]
+
+
+marks = st.sampled_from(
+    [
+        NodeMark("not in the group", Term((Requirement("a", "In", ("x", "y")),))),
+        NodeMark("in the group", Term((Requirement("a", "NotIn", ("x",)),))),
+        NodeMark("of another policy", Term((), (Requirement(TOPOLOGY_POLICY, "In", ("restricted",)),))),
+    ]
+)
+
+
+@given(some_nodes(), st.lists(marks, max_size=2), st.sets(st.integers(0, 5)))
+def test_rows_of_marks_say_what_marks_say(nodes: list[Node], asked: list[NodeMark], strict: set[int]) -> None:
+    told = [replace(node, topology_policy="restricted") if at in strict else node for at, node in enumerate(nodes)]
+    each = Constraints(tolerations=(Toleration(operator="Exists"),), marks=tuple(sorted(asked)))
+    assert Eligibility(told).row(each).tolist() == [each.admits(node) for node in told]
 
 
 @given(some_nodes(), st.lists(constraints, min_size=1, max_size=4))

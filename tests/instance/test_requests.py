@@ -148,20 +148,80 @@ def test_a_refused_resize_keeps_what_the_kubelet_does_not_report() -> None:
     assert requested(spec, status, on="n1") == {"cpu": 1000, "nvidia.com/gpu": 1, "pods": 1}
 
 
-def test_a_sidecar_can_be_resized_and_an_init_container_cannot() -> None:
+#: Wanted, allocated and actuated cpu by container, and what the pod counts: upstream's sums, the largest of them.
+SUMS: dict[str, tuple[list[str], list[str], list[str], dict[str, Any], int]] = {
+    "two containers change places": (["1", "2"], ["2", "1"], ["2", "1"], DEFERRED, 3000),
+    "both grow, one after the other": (["2", "2"], ["2", "1"], ["1", "1"], {}, 4000),
+    "both shrink, and run as before": (["1", "1"], ["1", "1"], ["2", "2"], {}, 4000),
+    "each is largest in a sum of its own": (["3", "1"], ["1", "3"], ["2", "2"], {}, 4000),
+    "refused: the larger of allocated and actuated": (["9", "9"], ["1", "2"], ["3", "1"], REFUSED, 4000),
+    "refused: sums, not containers": (["9", "9"], ["1", "3"], ["3", "1"], REFUSED, 4000),
+}
+
+
+@pytest.mark.parametrize("case", SUMS)
+def test_a_resize_counts_by_the_sum_of_the_pod(case: str) -> None:
+    wanted, allocated, actuated, more, cpu = SUMS[case]
+    spec = {"containers": [container(name, {"cpu": amount}) for name, amount in zip("ab", wanted, strict=True)]}
+    given = [
+        {"name": name, "allocatedResources": {"cpu": one}, "resources": {"requests": {"cpu": other}}}
+        for name, one, other in zip("ab", allocated, actuated, strict=True)
+    ]
+    assert requested(spec, {"phase": "Running", "containerStatuses": given, **more}, on="n1")["cpu"] == cpu
+
+
+def test_resources_of_a_resize_are_compared_one_by_one() -> None:
+    """cpu grows and memory shrinks: 3 cpu are wanted, 3Gi are still there."""
+    spec = {"containers": [container("a", {"cpu": "3", "memory": "1Gi"})]}
+    status = _status({"allocatedResources": {"cpu": "1", "memory": "3Gi"}}, phase="Running")
+    assert requested(spec, status, on="n1") == {"cpu": 3000, "memory": 3 * GI, "pods": 1}
+
+
+def test_a_resized_sidecar_counts_in_each_sum_at_the_start_as_well() -> None:
+    """Wanted: 1 + 3 run, 3 + 4 start. Allocated: the sidecar has 1, 5 run together: 4 + 1, and 1 + 4 start."""
+    spec = {
+        "containers": [container("a", {"cpu": "1"})],
+        "initContainers": [sidecar("s", cpu="3"), container("i", {"cpu": "4"})],
+    }
+    status = {
+        "phase": "Running",
+        "containerStatuses": [{"name": "a", "allocatedResources": {"cpu": "4"}}],
+        "initContainerStatuses": [{"name": "s", "allocatedResources": {"cpu": "1"}}],
+    }
+    assert requested(spec, status, on="n1") == {"cpu": 7000, "pods": 1}
+    assert requested(spec, {**status, **REFUSED}, on="n1") == {"cpu": 5000, "pods": 1}
+
+
+def test_an_init_container_counts_what_its_status_says() -> None:
     spec = {
         "containers": [container("a", {"cpu": "1"})],
         "initContainers": [sidecar("s", cpu="1"), container("i", {"cpu": "1"})],
     }
     given = [{"name": name, "allocatedResources": {"cpu": "5"}} for name in ("s", "i")]
-    # a 1 + s 5 = 6 while running, s 5 + i 1 = 6 at the start; with i at 5 it would be 10.
-    assert requested(spec, {"phase": "Running", "initContainerStatuses": given}, on="n1") == {"cpu": 6000, "pods": 1}
+    # a 1 + s 5 = 6 while running, s 5 + i 5 = 10 at the start.
+    assert requested(spec, {"phase": "Running", "initContainerStatuses": given}, on="n1") == {"cpu": 10_000, "pods": 1}
 
 
 def test_a_pod_level_resize_of_a_bound_pod() -> None:
     spec = {"containers": [container("a", {"cpu": "1"})], "resources": {"requests": {"cpu": "2"}}}
     status = {"phase": "Running", "allocatedResources": {"cpu": "3"}}
     assert requested(spec, status, on="n1") == {"cpu": 3000, "pods": 1}
+
+
+def test_a_refused_pod_level_resize_counts_what_the_kubelet_gave() -> None:
+    spec = {"containers": [container("a", {"cpu": "1"})], "resources": {"requests": {"cpu": "7", "memory": "2Gi"}}}
+    status = {"phase": "Running", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "4"}}}
+    assert requested(spec, {**status, **REFUSED}, on="n1") == {"cpu": 4000, "memory": 2 * GI, "pods": 1}
+
+
+def test_the_overhead_of_a_resized_pod_counts_once() -> None:
+    """Kubelets report the pod with its overhead: 2.25 are allocated, 2 of them to containers."""
+    spec = {
+        "containers": [container("a", {"cpu": "1"})],
+        "resources": {"requests": {"cpu": "1"}},
+        "overhead": {"cpu": "250m"},
+    }
+    assert requested(spec, {"phase": "Running", "allocatedResources": {"cpu": "2250m"}}, on="n1")["cpu"] == 2250
 
 
 def test_the_status_of_a_pending_pod_says_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 from placer import solve
 from placer.dense.eligibility import Eligibility
 from placer.instance import Key
+from placer.kube.marks import SHARES, SLICES
 from placer.placement import Placement
 from placer.verify import verify
 from tests.instance.test_upstream_gangs import gang, upstream
@@ -302,10 +303,52 @@ REFUSED: dict[str, tuple[Document, ...]] = {
         pod("p", spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}]}),
     ),
     "spec.affinity.nodeAffinity": (pod("p", spec=node_affinity(101)),),
+    "metadata.labels": (pod("p", labels={"sharedgpu/gpu_request": "0.5"}),),
+    "resources.requests": (pod("p", **{"deviceclass.resource.kubernetes.io/gpu": 1}),),
     "metadata.namespace": (ENDING, pod("p")),
     "spec.nodeSelector": (pod("p", spec={"nodeSelector": {f"k{at}": "v" for at in range(201)}}),),
     "spec.tolerations": (pod("p", spec={"tolerations": [{"key": f"k{at}"} for at in range(201)]}),),
 }
+
+
+SHARE = "a share of GPUs that no request states"
+
+
+@pytest.mark.parametrize("mark", SHARES)
+def test_a_share_that_only_a_mark_states(mark: str) -> None:
+    place = "labels" if mark.startswith("sharedgpu") else "annotations"
+    marked = pod("p", annotations={mark: "1"} if place == "annotations" else None, labels={mark: "1"})
+    if place == "annotations":
+        marked["metadata"].pop("labels")
+    assert refused(marked) == (f"metadata.{place}[{mark}]: {SHARE}",)
+
+
+def test_a_share_that_a_request_of_its_name_states() -> None:
+    name = "alibabacloud.com/gpu-milli"
+    assert refused(pod("p", annotations={name: "500"}, **{name: 500})) == ()
+    assert refused(pod("p", annotations={"gpu-fraction": "0.5"}, gpu=1)) == (
+        f"metadata.annotations[gpu-fraction]: {SHARE}",
+    )
+
+
+@pytest.mark.parametrize("mark", SLICES)
+def test_slices_of_a_pod_set(mark: str) -> None:
+    assert refused(pod("p", annotations={mark: "1"})) == (f"metadata.annotations[{mark}]: slices of a pod set",)
+
+
+def device_class(name: str, resource: str | None) -> Document:
+    spec = {} if resource is None else {"extendedResourceName": resource}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_resource_that_only_devices_serve() -> None:
+    """Of several classes the lowest name is told; a node with a device plugin offers the resource all the same."""
+    classes = [device_class(name, "nvidia.com/gpu") for name in ("b", "a")] + [device_class("c", None)]
+    said = "resources.requests[nvidia.com/gpu]: devices of DeviceClass a, and no node offers it otherwise"
+    assert refused(*classes, pod("p", gpu=1)) == (said,)
+    assert refused(*classes, pod("p", cpu=1)) == ()
+    assert refused(*classes, pod("p", gpu=1), node("n3", gpu=8)) == ()
+    assert refused(pod("p", gpu=1)) == ()
 
 
 def test_the_page_lists_every_field_that_is_refused() -> None:

@@ -8,10 +8,13 @@ import pytest
 
 from placer.gpus import Placeable, gpus_placed, is_gpu
 from placer.instance import Instance, Key
+from placer.instance.numa import NumaNode
 from placer.laboratory.placement_metrics import OfPriority, excess_spans, measure
 from placer.outcome import Outcome
 from placer.placement import Placement
+from tests.numa_words import numa
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
+from tests.world import World
 
 #: Two leaves of two nodes of 8 GPUs; on a 5 GPUs are in use.
 CLUSTER: tuple[Document, ...] = (
@@ -73,6 +76,25 @@ def test_cordoned_nodes_take_no_more_pods_and_overfull_ones_have_none_free() -> 
     found = measure(instance_of(cordoned, node("y", gpu=8), node("z", gpu=3), full), Placement())
     assert found.placeable == (Placeable(1, 3, 3), Placeable(2, 1, 1), Placeable(4, 0, 0), Placeable(8, 0, 0))
     assert found.gpu_allocation_ratio == 9 / 19
+
+
+@pytest.mark.parametrize(
+    ("zones", "expected"),
+    [
+        (numa("single", "container", "2 of 4 gpu", "4 gpu"), [6, 3, 1, 0]),
+        (numa("single", "pod", "1 of 4 gpu", "1 of 4 gpu"), [2, 0, 0, 0]),
+        (numa("restricted", "container", "4 gpu", "4 gpu"), [8, 4, 2, 1]),  # 8 take both zones
+        (numa("unknown", "container", "4 gpu", "4 gpu"), [0, 0, 0, 0]),
+        (numa("best-effort", "container", "2 of 4 gpu", "4 gpu"), [16, 8, 4, 2]),  # nothing is refused
+        (numa("single", "container", "4 cpu", "4 cpu"), [8, 4, 2, 1]),  # GPUs are in no zone
+    ],
+)
+def test_what_zones_forbid_does_not_fit(zones: NumaNode, expected: list[int]) -> None:
+    """The node has 8 GPUs more than its zones list."""
+    world = World()
+    world.node("n1", 8, numa=zones)
+    found = measure(world.instance(), Placement()).placeable
+    assert [each.pods for each in found] == expected
 
 
 def test_without_gpus_there_is_nothing_to_say_of_them() -> None:

@@ -121,7 +121,7 @@ def test_where_everything_is_well_nothing_is_to_be_done() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "state"), [("v1.35.4", OK), ("v1.27.0", OK), ("v1.26.9+k3s1", WARNING), ("", OK), ("v2.0.0", OK)]
+    ("version", "state"), [("v1.35.4", OK), ("v1.30.0", OK), ("v1.29.9+k3s1", WARNING), ("", OK), ("v2.0.0", OK)]
 )
 def test_the_version_is_told_and_an_old_one_warned_of(version: str, state: CheckState) -> None:
     (result,) = of("server", checked(CheckedServer(version=version)))

@@ -169,6 +169,69 @@ def test_a_callee_bound_too_far_away_by_the_same_placement() -> None:
     assert "; the other end of its calls is Pod default/db-1 (1 pod)" in message
 
 
+def test_nodes_that_it_may_not_use_are_not_where_its_room_went() -> None:
+    """n1 and n3 are near db, and web may not use n3: of the two that took room there one is in its way."""
+    world = World()
+    world.node("n1", 2, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.node("n3", 1, area="r/a")
+    world.links("zone", "a=b", 40)
+    world.app_group("shop", calls("web>db", 30))
+    world.running("db-1", "n1", app=SHOP, workload="db")
+    world.pod("other", priority=1, not_on=["n2", "n3"])
+    world.pod("elsewhere", priority=1, not_on=["n1", "n2"])
+    world.pod("web-1", app=SHOP, workload="web", not_on=["n3"])
+    _, message = only(world)
+    assert message.endswith("has 40; the room went to Pod default/other (1 pod)")
+
+
+def test_the_other_end_of_a_call_is_no_pod_of_its_own_workload() -> None:
+    """web-1 and db-1 take n1, and web-2 calls db, not web-1."""
+    world = World()
+    world.node("n1", 5, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a=b", 40)
+    world.app_group("shop", calls("web>db", 30))
+    world.pod("db-1", gpu=4, priority=2, app=SHOP, workload="db")
+    world.pod("web-1", priority=1, app=SHOP, workload="web")
+    world.pod("web-2", app=SHOP, workload="web")
+    _, message = only(world)
+    assert "; the other end of its calls is Pod default/db-1 (1 pod); the room went to " in message
+
+
+def test_a_link_that_only_its_own_call_would_use_carries_no_calls_of_others() -> None:
+    """db-1 takes the only node that is large enough: for web-1 is left n2, and the link takes no call at all."""
+    world = World()
+    world.node("n1", 4, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a=b", 10, 50)
+    world.app_group("shop", calls("web>db", 20, 60))
+    world.pod("db-1", gpu=4, priority=1, app=SHOP, workload="db")
+    world.pod("web-1", app=SHOP, workload="web")
+    code, message = only(world)
+    assert code == "Outcompeted"
+    assert "zone link b -> a carries 60 bit/s (0 before, 60 new, by web -> db of AppGroup" in message
+    assert "carries calls of" not in message
+
+
+def test_who_calls_over_another_link_is_not_in_its_way() -> None:
+    """web-1 calls from b over the link that web-3 lacks; web-2 of the same workload, in c, does not."""
+    world = World()
+    world.node("n1", 1, area="r/a")
+    world.nodes("n2 n3", 1, area="r/b")
+    world.node("n4", 1, area="r/c")
+    world.links("zone", "a=b", 10, 100)
+    world.links("zone", "a=c", 10, 100)
+    world.links("zone", "b=c", 10, 100)
+    world.app_group("shop", calls("web>db", 20, 60))
+    world.running("db-1", "n1", app=SHOP, workload="db")
+    world.pod("web-1", priority=1, app=SHOP, workload="web", not_on=["n4"])
+    world.pod("web-2", priority=1, app=SHOP, workload="web", not_on=["n2", "n3"])
+    world.pod("web-3", app=SHOP, workload="web", not_on=["n4"])
+    _, message = only(world)
+    assert message.endswith("of 100: 20 too much; the link carries calls of Pod default/web-1 (1 pod)")
+
+
 @pytest.mark.parametrize("seeds", [75, *exhaustive(250)])
 def test_reasons_are_true(seeds: int) -> None:
     """C8 or C9 keeps out what fits without it."""

@@ -226,6 +226,114 @@ def test_what_a_policy_protects(spec: dict[str, Any], more: dict[str, Any], expe
     assert sorted(key.name for key, each in instance.pods.items() if each.protected) == expected
 
 
+PREEMPTABLE, YUNIKORN = "volcano.sh/preemptable", "yunikorn.apache.org/allow-preemption"
+KAI, KOORDINATOR = "kai.scheduler/preemptibility", "quota.scheduling.koordinator.sh/preemptible"
+SAFE, KARPENTER = "cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "protects"),
+    [
+        ("annotations", PREEMPTABLE, "false", True),
+        ("labels", PREEMPTABLE, "false", True),
+        ("labels", PREEMPTABLE, "nonsense", True),  # so does Volcano
+        ("annotations", PREEMPTABLE, "true", False),
+        ("annotations", SAFE, "false", True),
+        ("annotations", SAFE, "true", False),
+        ("labels", SAFE, "false", False),
+        ("annotations", KARPENTER, "true", True),
+        ("annotations", KARPENTER, "false", False),
+        ("annotations", "karpenter.sh/do-not-evict", "true", True),
+        ("labels", KAI, "non-preemptible", True),
+        ("labels", KAI, "semi-preemptible", True),
+        ("labels", KAI, "preemptible", False),
+        ("annotations", YUNIKORN, "false", True),
+        ("labels", KOORDINATOR, "false", True),
+        ("labels", KOORDINATOR, "true", False),
+    ],
+)
+def test_pods_that_marks_of_other_systems_protect(place: str, key: str, value: str, protects: bool) -> None:
+    marked = running("a", "n1", metadata={**OWNED, place: {key: value}})
+    instance = instance_of(node("n1", cpu=4), node("n2", cpu=4), marked, waiting("new"))
+    expected = [("D2", "Pod default/a", 1)] if protects else []
+    assert broken(instance, plan("new@n1", evict="a")) == expected
+    assert broken(instance, plan("new@n1", move="a@n2")) == expected
+    words = f'Pod default/a cannot be disturbed: {key}: "{value}" protects it'
+    assert messages(instance, plan("new@n1", evict="a")) == [words] * protects
+
+
+def test_an_annotation_says_before_a_label_whether_a_pod_may_be_preempted() -> None:
+    both = {**OWNED, "annotations": {PREEMPTABLE: "true"}, "labels": {PREEMPTABLE: "false"}}
+    instance = instance_of(node("n1", cpu=4), running("a", "n1", metadata=both), waiting("new"))
+    assert broken(instance, plan("new@n1", evict="a")) == []
+
+
+@pytest.mark.parametrize("place", ["annotations", "labels"])
+def test_the_mark_of_a_group_or_a_job_protects_its_pods(place: str) -> None:
+    group, *members = gang(2, 0)
+    group["metadata"][place] = {PREEMPTABLE: "false"}
+    instance = instance_of(node("n1", cpu=4), group, *members, waiting("new", cpu=3))
+    words = f'Pod default/g-0 cannot be disturbed: {PREEMPTABLE}: "false" of PodGroup default/g protects it'
+    assert messages(instance, plan("new@n1", evict="g-0")) == [words]
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job", "namespace": "default", place: {PREEMPTABLE: "false"}},
+        "spec": {"template": {"spec": {"containers": []}}},
+    }
+    instance = instance_of(node("n1", cpu=4), job, running("a", "n1"), waiting("new"))
+    words = f'Pod default/a cannot be disturbed: {PREEMPTABLE}: "false" of Job default/job protects it'
+    assert messages(instance, plan("new@n1", evict="a")) == [words]
+
+
+@pytest.mark.parametrize(("own", "protects"), [({}, True), ({YUNIKORN: "true"}, False), ({YUNIKORN: "false"}, True)])
+def test_the_mark_of_a_priority_class_protects_its_pods_unless_they_say_otherwise(
+    own: dict[str, str], protects: bool
+) -> None:
+    driver = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "driver", "annotations": {YUNIKORN: "false"}},
+        "value": 5,
+    }
+    spec, metadata = {"priority": 5, "priorityClassName": "driver"}, {**OWNED, "annotations": own}
+    instance = instance_of(node("n1", cpu=4), driver, running("a", "n1", spec=spec, metadata=metadata), waiting("new"))
+    assert broken(instance, plan("new@n1", evict="a")) == [("D2", "Pod default/a", 1)] * protects
+
+
+def of_queue(name: str) -> dict[str, Any]:
+    return {**OWNED, "annotations": {"scheduling.volcano.sh/queue-name": name}}
+
+
+@pytest.mark.parametrize(
+    ("asks", "priority", "allowed"), [("kept", 100, True), ("kept", 5, False), ("other", 100, False), ("", 100, False)]
+)
+def test_what_a_queue_keeps_goes_only_for_a_group_of_it_of_a_higher_priority(
+    asks: str, priority: int, allowed: bool
+) -> None:
+    kept = queue("kept")
+    kept["spec"]["reclaimable"] = False
+    mine = {"annotations": {"scheduling.volcano.sh/queue-name": asks}} if asks else {}
+    new = pod("new", spec={"priority": priority}, metadata=mine, cpu=4)
+    there = running("a", "n1", priority=5, metadata=of_queue("kept"))
+    instance = instance_of(node("n1", cpu=4), node("n2", cpu=4), kept, queue("other"), there, new)
+    assert [each[0] for each in broken(instance, plan("new@n1", move="a@n2"))] == ["D2"] * (not allowed)
+    found = [each for each in verify(instance, plan("new@n1", evict="a")) if each.rule == "D2"]
+    assert [(each.subjects, each.amount) for each in found] == [(("Pod/default/a", "Queue kept"), 1)] * (not allowed)
+
+
+def test_what_a_queue_keeps_goes_beside_what_another_group_gains() -> None:
+    """What is admitted of the queue need not lie where the pod was."""
+    kept = queue("kept")
+    kept["spec"]["reclaimable"] = False
+    mine = {"annotations": {"scheduling.volcano.sh/queue-name": "kept"}}
+    there = running("a", "n1", metadata=of_queue("kept"))
+    own = pod("own", spec={"priority": 9}, metadata=mine, cpu=4)
+    instance = instance_of(node("n1", cpu=4), node("n2", cpu=4), kept, there, own, waiting("new"))
+    assert broken(instance, plan("own@n2 new@n1", evict="a")) == []
+    assert broken(instance, plan("new@n1", evict="a"))[0] == ("D2", "Pod/default/a", 1)
+
+
 def budget(name: str = "b", status: Any = None, **spec: Any) -> Document:
     return {
         "apiVersion": "policy/v1",

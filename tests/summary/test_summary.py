@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import placer
+from placer.document import placement_document
 from placer.instance import Finding
 from placer.placement import Value
 from placer.result import Bound, Judged, Result, Termination, Verdict
@@ -123,8 +124,11 @@ def test_what_is_not_proved_to_be_all_is_not_said_to_be(answer: Result) -> None:
 def test_what_is_not_modelled_is_no_part_of_what_can_be_placed() -> None:
     resources = {"resourceClaims": [{"name": "claim", "resourceClaimName": "gpu"}]}
     result = solved(node("n"), pod("p", cpu=1), *(pod(name, spec=resources) for name in "qr"))
-    says = "all that can be placed is placed (proved), apart from 2 pods that need what is not modelled"
-    assert shown(result).startswith(f"OPTIMAL  {says}; every value is at its best (proved)")
+    says = "all that can be placed is placed (proved); every value is at its best (proved)"
+    assert shown(result).startswith(f"OPTIMAL  {says}, of all that placer reads; 2 pods are not read\n")
+    assert "OPTIMAL" in repr(result)
+    assert ", of all that placer reads; 2 pods are not read>" in repr(result)
+    assert placement_document(result).instance.unsupported == 2
 
 
 def test_a_level_that_comes_after_another_is_only_the_best_beside_it(answer: Result) -> None:
@@ -240,7 +244,7 @@ def test_a_group_of_which_some_pods_wait_stands_in_both_lists() -> None:
 
 def test_both_lists_are_capped_and_say_how_many_more_there_are() -> None:
     fits = [pod(f"p{number:02d}", cpu="100m") for number in range(15)]
-    large = [pod(f"q{number:02d}", cpu=20) for number in range(14)]
+    large = [pod(f"q{number:02d}", cpu=20 + number) for number in range(14)]
     text = shown(solved(node("a"), *fits, *large))
     assert "Admitted: 15 single pods\n" in text
     assert "  ... and 3 more (all of them are in the Placement: -o FILE, or --json)\n" in text
@@ -255,6 +259,17 @@ def test_names_are_text_and_no_markup() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- set aside
+
+
+def test_a_group_of_which_nothing_is_placed_is_not_admitted() -> None:
+    """It needs no pod, so it is ready with none; nothing of it runs all the same."""
+    large = [pod_group("g", minMember=0), pod("g-0", group="g", cpu=2), pod_group("h", minMember=0)]
+    result = placer.solve(instance_of(node("n", cpu=1), *large, pod("h-0", group="h", cpu=1)))
+    assert "groups admitted 1 of 2 PodGroups" in " ".join(shown(result).split())
+    assert {each.name: each.admitted for each in placement_document(result, versions={}).groups} == {
+        "g": False,
+        "h": True,
+    }
 
 
 def test_what_still_fits_of_pods_with_gpus() -> None:

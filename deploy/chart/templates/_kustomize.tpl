@@ -27,7 +27,7 @@ What it says that is not known here ends the rendering, so nothing is left out i
 {{- with .options.labels }}{{ $_ := set $metadata "labels" . }}{{ end -}}
 {{- $own = append $own (dict "apiVersion" "v1" "kind" "ConfigMap" "metadata" $metadata "data" $data) -}}
 {{- end -}}
-{{- $cluster := list "Namespace" "PriorityClass" "ClusterRole" "ClusterRoleBinding" -}}
+{{- $cluster := list "Namespace" "PriorityClass" "ClusterRole" "ClusterRoleBinding" "FlowSchema" "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" -}}
 {{- range $own -}}
 {{- if and $said.namespace (not (has .kind $cluster)) }}{{ $_ := set .metadata "namespace" $said.namespace }}{{ end -}}
 {{- end -}}
@@ -58,22 +58,29 @@ What it says that is not known here ends the rendering, so nothing is left out i
 {{- $_ := set $object "metadata" $metadata -}}
 {{- end -}}
 
-{{/* Carries out a patch: an object that goes, a rule of a role that goes, or an argument that comes. */}}
+{{/* Carries out a patch: objects that go, data of a ConfigMap, a rule of a role that goes, or an argument that comes. */}}
 {{- define "placer.patch" -}}
 {{- $state := .state -}}
 {{- $why := printf "manifests/%s/kustomization.yaml: found a patch that the chart does not know: %s" .folder .patch.patch -}}
 {{- if contains "$patch: delete" .patch.patch -}}
-{{- $gone := fromYaml .patch.patch -}}
+{{- $gone := .patch.target -}}
+{{- if not $gone }}{{ $gone = fromYaml .patch.patch }}{{ $gone = dict "kind" $gone.kind "name" $gone.metadata.name }}{{ end -}}
 {{- $kept := list -}}
 {{- range $state.objects -}}
-{{- if not (and (eq .kind $gone.kind) (eq .metadata.name $gone.metadata.name)) }}{{ $kept = append $kept . }}{{ end -}}
+{{- if not (and (eq .kind $gone.kind) (regexMatch (printf "^(%s)$" $gone.name) .metadata.name)) }}{{ $kept = append $kept . }}{{ end -}}
 {{- end -}}
 {{- $_ := set $state "objects" $kept -}}
+{{- else if not .patch.target -}}
+{{- $change := fromYaml .patch.patch -}}
+{{- if ne $change.kind "ConfigMap" }}{{ fail $why }}{{ end -}}
+{{- range $state.objects -}}
+{{- if and (eq .kind "ConfigMap") (eq .metadata.name $change.metadata.name) }}{{ $_ := set . "data" $change.data }}{{ end -}}
+{{- end -}}
 {{- else -}}
 {{- $target := .patch.target -}}
 {{- range fromYamlArray .patch.patch -}}
-{{- if and (eq .op "add") (eq $target.kind "CronJob") (hasSuffix "/containers/0/args/-" .path) -}}
-{{- $_ := set $state "args" (append $state.args .value) -}}
+{{- if and (eq .op "add") (has $target.kind (list "CronJob" "Deployment")) (hasSuffix "/containers/0/args/-" .path) -}}
+{{- if eq $target.kind $state.workload }}{{ $_ := set $state "args" (append $state.args .value) }}{{ end -}}
 {{- else if and (eq .op "remove") (regexMatch "^/rules/[0-9]+$" .path) -}}
 {{- $place := trimPrefix "/rules/" .path | int -}}
 {{- range $state.objects -}}

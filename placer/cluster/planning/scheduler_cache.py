@@ -22,7 +22,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -512,6 +512,9 @@ class SchedulerCache:
         why = self._cooling.get(bind.node) or self._rejected_on(bind.node)
         if why is not None:
             return f"Node {bind.node} cools down: {why}"
+        decided = self._instance.nodes.get(bind.node)
+        if decided is not None:  # a Node does not tell its kubelet's policy
+            node = replace(node, topology_policy=decided.topology_policy)
         refused = self._instance.pods[bind.pod].constraints.refusal(node)
         return None if refused is None else f"Pod {bind.pod} may no longer run on Node {bind.node}: {refused}"
 

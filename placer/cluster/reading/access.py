@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -38,6 +38,10 @@ class Right:
         what = f"{self.resource}.{self.group}" if self.group else self.resource
         place = f" in namespace {self.namespace}" if self.namespace else ""
         return f"{self.verb} {what}{self.name and f' {self.name}'}{place}"
+
+    def within(self, namespace: str) -> Right:
+        """The same in one namespace; an empty one: everywhere."""
+        return replace(self, namespace=namespace)
 
     @property
     def rule(self) -> str:

@@ -27,7 +27,7 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
-from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.domain_units import DOMAIN_ANNOTATIONS
 from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
@@ -35,6 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
+from placer.kube.marks import MARKS, SHARES, Place, Value, is_protection, kept_labels
 from placer.kube.unread_kinds import KUEUE_GATES
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
@@ -92,7 +93,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("alpha.jobset.sigs.k8s.io/no-schedule", "alpha.jobset.sigs.k8s.io/node-selector"),
         *("leaderworkerset.sigs.k8s.io/exclusive-topology", "leaderworkerset.sigs.k8s.io/group-index"),
         *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology", "leaderworkerset.sigs.k8s.io/subgroup-index"),
-        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"),
+        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index", "jobset.sigs.k8s.io/job-key"),
         *("metadata.name", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os"),
         *("kubernetes.io/hostname", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
         *("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build"),
@@ -112,7 +113,9 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-retry-count", "volcano.sh/job-version"),
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
-        *("placer.dev/pool"),
+        *("placer.dev/pool", "training.kubeflow.org/replica-type", "ray.io/group"),
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        *kept_labels(),
     )
 )
 #: Resources that mean the same in every cluster, beside huge pages.
@@ -120,6 +123,7 @@ WELL_KNOWN_RESOURCES = frozenset(
     (
         *("cpu", "memory", "pods", "ephemeral-storage", "storage"),
         *("nvidia.com/gpu", "amd.com/gpu", "network.aware.com/bandwidth"),
+        *SHARES,  # a share that a request of the same name states is none that is refused
     )
 )
 #: Domain of the resources that others become; of GPUs it ends so.
@@ -137,6 +141,8 @@ _AMOUNTS = frozenset(
         *("capability", "deserved", "resource", "resourceWeights"),
     )
 )
+#: Fields whose objects hold lists of names of node groups.
+_NODE_GROUPS = frozenset(("nodeGroupAffinity", "nodeGroupAntiAffinity"))
 #: Fields whose objects have a ``value`` that is like a label's.
 _VALUED = frozenset(("taints", "tolerations"))
 #: Names of NUMA zones as every kubelet's are.
@@ -154,6 +160,20 @@ _NAMING = frozenset(
 )
 _STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))
 _PRESENT = frozenset(("kubernetes.io/config.mirror",))
+#: Annotations and labels that are marks of other systems, and what their values hold.
+_NOTES = {each.name: each.value for each in MARKS if each.place is Place.ANNOTATION}
+_FIXED_LABELS = frozenset(each.name for each in MARKS if each.place is Place.LABEL and each.value is Value.WORD)
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,18}")
+#: Words that marks may have; another one is a name to us.
+_MARK_WORDS = frozenset(
+    (
+        *("true", "false", "Strict", "NonStrict", "once-satisfied", "waiting-and-running", "only-waiting"),
+        *("MustGather", "PreferGather", "preemptible", "non-preemptible"),
+        *("none", "best-effort", "restricted", "single-numa-node"),
+    )
+)
+#: What is read of JSON in marks.
+_JSON_FIELDS = frozenset(("name", "minMember", "gatherStrategy", "strategy"))
 
 
 def anonymized(snapshot: Snapshot) -> Snapshot:
@@ -254,7 +274,7 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 def _object(key: str, value: Document, name: Rename) -> Document:
     """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
     if key in _LABELS:
-        return {_key(label, name): _names(text, name) for label, text in value.items()}
+        return {_key(label, name): _label(label, text, name) for label, text in value.items()}
     if key in _AMOUNTS:
         return {_resource(resource, name): amount for resource, amount in value.items()}
     if key == "minTaskMember":
@@ -334,7 +354,8 @@ def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) ->
         return isinstance(value, str)
     if key == "values":
         return "operator" in beside
-    return key in _NAMES or (key == "value" and (above in _VALUED or above == "attributes"))
+    in_value = key == "value" and (above in _VALUED or above == "attributes")
+    return key in _NAMES or above in _NODE_GROUPS or in_value
 
 
 def _names(value: Any, name: Rename) -> Any:
@@ -343,18 +364,57 @@ def _names(value: Any, name: Rename) -> Any:
     return name(value) if isinstance(value, str) else value
 
 
+def _label(label: str, text: Any, name: Rename) -> Any:
+    """The value of a label: that of a mark as far as it is a word, any other is a name."""
+    if isinstance(text, str) and is_protection(label, text):
+        return text
+    return _word(text, name) if label in _FIXED_LABELS else _names(text, name)
+
+
 def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, str]]:
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
-        elif key in EXCLUSIVE_ANNOTATIONS:
+        elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
-        elif key in _STAYING:
+        elif key in _STAYING or is_protection(key, text):
             yield key, text
+        elif key in _NOTES:
+            yield key, _mark(_NOTES[key], text, name)
         elif key in _PRESENT:
             yield key, ""
         elif key == UNREADABLE:
             yield key, "what was found is not told"
+
+
+def _mark(holds: Value, text: str, name: Rename) -> str:
+    """The value of a mark of another system."""
+    if holds is Value.JSON:
+        try:
+            return msgspec.json.encode(_within(msgspec.json.decode(text.encode()), "", name)).decode()
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            return "this was not JSON"
+    return name(text) if holds is Value.NAME else _key(text, name) if holds is Value.KEY else _word(text, name)
+
+
+def _within(value: Any, key: str, name: Rename) -> Any:
+    """What is read of a value in JSON, with other names."""
+    if isinstance(value, list):
+        return [_within(each, key, name) for each in value]
+    if isinstance(value, dict):
+        return {field: _within(each, field, name) for field, each in value.items() if field in _JSON_FIELDS}
+    if not isinstance(value, str):
+        return value
+    if key == "strategy":
+        return _word(value, name)
+    return name(value) if key else "/".join(map(name, value.split("/")))
+
+
+def _word(text: Any, name: Rename) -> Any:
+    """A number, or a word that marks may have; any other text is a name."""
+    if not isinstance(text, str) or text in _MARK_WORDS or _NUMBER.fullmatch(text):
+        return text
+    return name(text)
 
 
 def _policy(document: Document, name: Rename) -> Document:

@@ -258,6 +258,9 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
         answer = server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
     except Unanswered:
         return None
+    if answer.status == 422:  # of an admission policy (deploy/base), where the pod has a node by now
+        made = _look(server, bind)
+        return None if isinstance(made, str) else made
     return _look(server, bind) if answer.status == 409 else _seen(answer, bind)
 
 

@@ -1,8 +1,10 @@
 """Room made for a gang: pods evicted one after another, and nodes nominated for those that are to have the room.
 
 Whether all evictions are allowed is asked before the first (``dryRun``), so most refusals come before anything is
-lost. Pods that a budget means go first, since they may be refused all the same. Where the first eviction is refused,
-nothing has happened; what is refused after it is tried again for a while, since what went already went for the others.
+lost. Pods that a budget means go first, since they may be refused all the same. Each pod is read right before its
+eviction: a mark that protects it (D2) and came after the plan was judged ends the plan. Where the first eviction is
+refused, nothing has happened; what is refused after it is tried again for a while, since what went already went for the
+others.
 """
 
 from __future__ import annotations
@@ -13,14 +15,18 @@ from dataclasses import dataclass
 
 from placer.cluster.reading.client import STRATEGIC_MERGE, Unanswered, Writer
 from placer.cluster.reading.snapshot import Identity
+from placer.cluster.reading.views import ObjectView, read_view
 from placer.cluster.writing.binding import pod_path
 from placer.cluster.writing.eviction import EvictionState, evict_pod
 from placer.instance import Instance, Key
+from placer.kube.marks import protections
 
 __all__ = ["EvictionOptions", "evict_pods", "evictions_refused", "in_turn", "nominate"]
 
 #: Seconds for which a server without time may have us wait before anything is evicted.
 _BUSY = 10.0
+#: Seconds to wait for a pod that is read.
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ def evict_pods(
         Why nothing more may be evicted, None as long as something may.
     """
     for key in pods:
-        why = forbidden()
+        why = forbidden() or _marked_since(server, key)
         if why is not None:
             return why
         until = time.monotonic() + (grace if evicted else min(grace, _BUSY))
@@ -103,6 +109,20 @@ def evict_pods(
             return f"the eviction of Pod {key} {how}: {tried.reason}"
         evicted.append(key)
     return None
+
+
+def _marked_since(server: Writer, key: Key) -> str | None:
+    """Why a pod is not evicted: a mark that came after the plan was judged; None where the server tells of none."""
+    try:
+        answer = server.send("GET", pod_path(*key), timeout=_PATIENCE)
+    except Unanswered:
+        return None
+    if answer.status != 200:
+        return None
+    metadata = read_view(answer.text, ObjectView).metadata
+    marks = protections("Pod", metadata.labels, metadata.annotations)
+    mark = next((f'{name}: "{value}"' for name, value, protects in marks if protects), None)
+    return None if mark is None else f"Pod {key} is not evicted: {mark} protects it by now"
 
 
 def nominate(

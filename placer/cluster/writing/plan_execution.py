@@ -127,17 +127,28 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
     """The right that is missing where nothing of a plan could be bound or released, in one sentence; None where none
     is, or the server does not say: that it refuses one object may have reasons of its own.
     """
-    ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
-    needed = [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
+    places = sorted({bind.pod.namespace for batch in plan.batches for bind in batch.bindings})
     with suppress(ClusterError):
-        for right, folder in needed:
-            if not allows(server, right):
+        for right, folder in _needed(plan):
+            if not _is_given(server, right, places):
                 done = "released" if right == _RELEASING[0] else "bound"
                 return (
                     f"nothing is {done} without the right to {right}: kubectl apply -k deploy/{folder}, "
                     f"or give {right.rule}"
                 )
     return None
+
+
+def _needed(plan: BindingPlan) -> list[tuple[Right, str]]:
+    ways = {bind.by_release for batch in plan.batches for bind in batch.bindings}
+    return [*_SEEING, *(_RELEASING if by_release else _BINDING for by_release in sorted(ways))]
+
+
+def _is_given(server: Writer, right: Right, places: Iterable[str]) -> bool:
+    """Whether we have a right everywhere, or to write in each of some namespaces."""
+    return allows(server, right) or (
+        right not in dict(_SEEING) and all(allows(server, right.within(each)) for each in places)
+    )
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:

@@ -4,7 +4,10 @@
    (:func:`alignments_of`). Aligned are devices, and of Guaranteed pods cpu (whole cores), memory and hugepages.
 2. *How many zones it gets*: with policy single-numa-node one. With restricted as few as could hold it if they were
    empty; where its resources need different numbers of zones it is refused, because their hints have no set in common.
-3. *Which ones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`).
+3. *Which ones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`). What an
+   init container that ends got for itself alone, cpus and devices, later containers of its pod get again: until they
+   have all of a resource, a container that asks for it gets no set without the zones where it is. That is so though
+   another zone had room: then the pod is refused.
 4. *What is gone afterwards*: what it asks for, zone after zone in the order of ids; nothing for an init container that
    ends. A pod that is refused takes nothing.
 
@@ -13,12 +16,14 @@ would have had to go. This is the rule as :mod:`placer.verify` judges it; method
 :mod:`placer.dense.packed_kubelet`, which finds the same zones many times faster.
 
 Source: Kubernetes ``pkg/kubelet/cm/topologymanager`` (``policy*.go``, ``scope*.go``, ``bitmask``) and
-``pkg/kubelet/cm/cpumanager/policy_static.go`` (whole cores, init containers, sidecars).
+``pkg/kubelet/cm/cpumanager/policy_static.go`` (whole cores, sidecars, ``cpusToReuse`` of init containers) and
+``pkg/kubelet/cm/devicemanager/topology_hints.go`` (``devicesToReuse``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -55,11 +60,14 @@ class Alignment(NamedTuple):
         What must be there, by resource; sorted, never empty.
     take
         What stays taken of it; nothing for an init container that ends.
+    again
+        What later containers of the pod get again: resources that an init container that ends has for itself alone.
     """
 
     label: str
     need: Mapping[str, int]
     take: Mapping[str, int]
+    again: Collection[str] = ()
 
 
 class Admission(NamedTuple):
@@ -111,13 +119,16 @@ class TopologyManager:
         """Let a pod come; one that is refused takes nothing."""
         before = [dict(room) for room in self.left]
         used: set[int] = set()
+        again: Counter[tuple[int, str]] = Counter()  #: zone and resource: what containers that come get again
         for each in alignments_of(demand, self.node.scope, self.resources):
-            zones = self._zones_for(each.need)
+            held = sorted({zone for (zone, name), amount in again.items() if amount > 0 and name in each.need})
+            zones = self._zones_for(each.need, held)
             if zones is None:
-                refusal = self._refusal(each)
+                refusal = self._refusal(each, held)
                 self.left = before
                 return Admission((), refusal)
-            self._take(each.take, zones)
+            again |= self._parts({name: each.need[name] for name in each.again}, zones)
+            again -= self._take(each.take, zones)
             used.update(zones)
         return Admission(tuple(self.node.zones[zone].name for zone in sorted(used)))
 
@@ -134,15 +145,15 @@ class TopologyManager:
         )
         return replace(self.node, zones=tuple(zones))
 
-    def _zones_for(self, need: Mapping[str, int]) -> Sequence[int] | None:
-        """The zones for what is aligned at once; None where it is refused."""
+    def _zones_for(self, need: Mapping[str, int], held: Sequence[int]) -> Sequence[int] | None:
+        """The zones for what is aligned at once, those ``held`` among them; None where it is refused."""
         widths = {self._width(name, amount) for name, amount in need.items()}
         possible = len(widths) == 1 and max(need.values()) < MOST_ALIGNED
-        found = lowest_set(self.left, need, min(widths)) if possible else None
+        found = lowest_set(self.left, need, min(widths), held) if possible else None
         if found is None and self.node.policy == "best-effort":
             # Nothing is refused: the fewest zones that have it all, else all zones.
             every = range(len(self.left))
-            sets = (lowest_set(self.left, need, width) for width in range(1, len(every)))
+            sets = (lowest_set(self.left, need, width, held) for width in range(1, len(every)))
             return next((zones for zones in sets if zones is not None), every)
         return found
 
@@ -155,15 +166,23 @@ class TopologyManager:
         totals = accumulate(sorted((zone.capacity[resource] for zone in self.node.zones), reverse=True))
         return next((width for width, total in enumerate(totals, 1) if total >= amount), 0)
 
-    def _take(self, take: Mapping[str, int], zones: Iterable[int]) -> None:
-        """Take amounts from zones, zone after zone, as far as these have them."""
-        for name, amount in take.items():
+    def _parts(self, amounts: Mapping[str, int], zones: Iterable[int]) -> Counter[tuple[int, str]]:
+        """What each of some zones gives of amounts, zone after zone, as far as it has them; by zone and resource."""
+        parts: Counter[tuple[int, str]] = Counter()
+        for name, amount in amounts.items():
             for zone in zones:
-                part = min(amount, self.left[zone][name])
-                self.left[zone][name] -= part
-                amount -= part
+                parts[zone, name] = min(amount, self.left[zone][name])
+                amount -= parts[zone, name]
+        return parts
 
-    def _refusal(self, asking: Alignment) -> str:
+    def _take(self, take: Mapping[str, int], zones: Iterable[int]) -> Counter[tuple[int, str]]:
+        """Take amounts from zones, zone after zone, as far as these have them; says what came from where."""
+        parts = self._parts(take, zones)
+        for (zone, name), part in parts.items():
+            self.left[zone][name] -= part
+        return parts
+
+    def _refusal(self, asking: Alignment, held: Sequence[int]) -> str:
         """Why something is refused now."""
         asked = f"{asking.label} asks for {_amounts(asking.need, asking.need)}"
         if self.node.policy == UNKNOWN:
@@ -180,11 +199,21 @@ class TopologyManager:
             f"{zone.name} has {_amounts(room, asking.need)}"
             for zone, room in zip(self.node.zones, self.left, strict=True)
         )
-        return f"{asked} in {'one zone' if width == 1 else f'{width} zones'}: {'; '.join(rooms)}"
+        where = "one zone" if width == 1 else f"{width} zones"
+        return f"{asked} in {where}{self._again(held)}: {'; '.join(rooms)}"
+
+    def _again(self, held: Sequence[int]) -> str:
+        """Which zones must be among those that something gets, to be appended; empty where it is free to have any."""
+        names = " and ".join(self.node.zones[zone].name for zone in held)
+        return f" with {names}, where an init container before it got what the kubelet has it use again" * bool(held)
 
 
 def lowest_set(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int, below: int | None = None
+    rooms: Sequence[Mapping[_Resource, int]],
+    need: Mapping[_Resource, int],
+    width: int,
+    held: Collection[int] = (),
+    below: int | None = None,
 ) -> tuple[int, ...] | None:
     """The lowest set of zones that has room for all of something.
 
@@ -199,6 +228,8 @@ def lowest_set(
         What they must have together.
     width
         How many zones; 0: there is no such set.
+    held
+        Zones that must be among them.
     below
         Only so many zones are looked at; None: all of them.
 
@@ -208,22 +239,31 @@ def lowest_set(
 
     Examples
     --------
-    Of the pairs of zones (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first that has 5 cores.
+    Of the pairs of zones (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first that has 5 cores, and the fourth
+    the first of those with zone 3.
 
-    >>> lowest_set([{"cpu": 1}, {"cpu": 2}, {"cpu": 3}, {"cpu": 8}], {"cpu": 5}, 2)
-    (1, 2)
+    >>> zones = [{"cpu": 1}, {"cpu": 2}, {"cpu": 3}, {"cpu": 8}]
+    >>> lowest_set(zones, {"cpu": 5}, 2), lowest_set(zones, {"cpu": 5}, 2, [3])
+    ((1, 2), (0, 3))
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        return next(((zone,) for zone in range(below) if _covers(rooms[zone], need)), None)
+        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
     if not _largest_suffice(rooms[:below], need, width):
         return None
-    for highest in range(width - 1, below):
+    for highest in range(max([width - 1, *held]), below):
         rest = {name: amount - rooms[highest][name] for name, amount in need.items()}
-        found = lowest_set(rooms, rest, width - 1, highest)
+        found = lowest_set(rooms, rest, width - 1, {*held} - {highest}, highest)
         if found is not None:
             return (*found, highest)
     return None
+
+
+def _lowest_zone(
+    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
+) -> tuple[int, ...] | None:
+    """The first of some zones that has room for all of something."""
+    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
 
 
 def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
@@ -255,9 +295,9 @@ def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, .
     """What a kubelet aligns of a pod, in order.
 
     With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
-    nothing. With scope pod the pod must fit at its worst moment, by the Kubernetes request formula, and takes what runs
-    to the end: its containers and sidecars. The overhead counts with scope pod, for resources that a container has
-    aligned.
+    nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst
+    moment, by the Kubernetes request formula, and takes what runs to the end: its containers and sidecars. The overhead
+    counts with scope pod, for resources that a container has aligned.
 
     Parameters
     ----------
@@ -289,7 +329,11 @@ def _of_containers(demand: NumaDemand, names: Sequence[str], resources: Sequence
         amounts = _aligned(demand, each.requests, resources)
         if amounts:
             label = f"{each.stage.value} {name}".strip()
-            yield Alignment(label, amounts, {} if each.stage is Stage.INIT else amounts)
+            if each.stage is Stage.INIT:
+                again = tuple(resource for resource in amounts if resource == CPU or is_device(resource))
+                yield Alignment(label, amounts, {}, again)
+            else:
+                yield Alignment(label, amounts, amounts)
 
 
 def _of_pod(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]:

@@ -184,7 +184,9 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
     terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
     good = [row for row in rows if row.metrics is not None]
     if good:
-        _print_tables(good, terminal)
+        from placer.result import reach_words
+
+        _print_tables(good, reach_words(sum(bool(pod.unsupported) for pod in instance.pending)), terminal)
         _print_today(good, terminal)
         _print_fates(instance, good, terminal)
         _explain(good, terminal)
@@ -197,8 +199,8 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
         print_findings(instance.findings, terminal)
 
 
-def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
-    """Print figures and values, and what their marks say."""
+def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> None:
+    """Print figures and values, of which pods the bounds are, and the meaning of marks."""
     names = [row.policy for row in rows]
     shown = _figures(rows)
     figures = columns_of(rows, shown, ("gangs by tier", "breaks"))
@@ -206,7 +208,7 @@ def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
         terminal.print(table)
     terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
     amounts = "priority below the name; needs and placed pods in nodes' worth"
-    terminal.print(f"\nValues, in the order they are compared ({amounts})")
+    terminal.print(f"\nValues, in the order they are compared ({amounts}){reach}")
     for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
         terminal.print(table)
     shares = [_of_bound(row) for row in rows]

@@ -6,6 +6,8 @@ are moved, k whether a group (or subgroup) goes on, m whether it is moved as a w
 
 * ``units`` (D1): least k <= S <= size k; size m <= M <= size (k + m); M <= size - S; k + m <= 1;
 * ``budgets`` (D2): sum over pods of a budget of (1 - S) <= what it allows;
+* ``queues`` (D2): of a queue that is not reclaimable units go only where a group of it, of a higher priority, is
+  admitted;
 * ``licences`` (D3): units of a priority go only where a group of a higher one is admitted, and are moved only where one
   of no lower one is.
 
@@ -109,11 +111,13 @@ class DisturbanceRows:
         self.moved, self.moved_units, self.moved_pods = Linear(), Linear(), Linear()
         self.gone: dict[int, Linear] = defaultdict(Linear)
         self.lost: dict[int, Linear] = defaultdict(Linear)
+        self.gone_of_queues: dict[tuple[str, int], Linear] = defaultdict(Linear)
         for group in lifted.groups:
             self._group(group)
         self._idle()
         self._budgets()
         self._licences()
+        self._queues()
         if lifted.before.most_moves is not None:
             self._at_most(self.moved_pods, Linear(constant=lifted.before.most_moves))
 
@@ -243,6 +247,9 @@ class DisturbanceRows:
         gone = part.gone(origins)
         lost = Linear().plus(1, gone).plus(-1, moves)
         self.gone[group.priority].plus(1, gone)
+        queue = self.lifted.before.keeping_queue(self.lifted.before.pods[self.dense.classes[origins[0]].pods[0]])
+        if queue is not None:
+            self.gone_of_queues[queue, group.priority].plus(1, gone)
         self.lost[group.priority].plus(1, lost)
         self.evicted[group.priority].plus(weight, lost)
         self.moved.plus(weight, moves)
@@ -303,6 +310,18 @@ class DisturbanceRows:
         for priority, row in self.gone.items():
             if not self.lifted.before.may_move:
                 self._at_most(row, self.lost[priority])
+
+    def _queues(self) -> None:
+        """D2: what goes of a queue that is not reclaimable is below a group of the queue that is admitted."""
+        before = self.lifted.before
+        for (queue, priority), row in self.gone_of_queues.items():
+            gainers = Linear()
+            for bundle, active in self._gangs():
+                group = self.dense.groups[bundle.members[0]]
+                gains = group.need_weight and group.priority > priority
+                if active is not None and gains and before.waiting_queue(before.groups[group.key]) == queue:
+                    gainers.add(row.constant, active)
+            self._at_most(row, gainers)
 
     def _may_go(self, priority: int, gainer: int, *, moves: bool) -> bool:
         """Whether a unit of a priority may be moved, or evicted, for a group of another."""

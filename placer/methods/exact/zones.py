@@ -112,11 +112,10 @@ class Zones:
         kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         found: Counter[Choice] = Counter()
         for position in self.numa.order(node, pods) or ():
-            for number, unit in enumerate(pods[position]):
-                answer = kubelet.admit(state, (unit,))
-                assert answer is not None
-                state = answer[0]
-                found[pods[position], number, answer[1]] += 1
+            answer = kubelet.follow(state, pods[position])
+            assert answer is not None
+            state, chosen = answer
+            found.update((pods[position], number, zones) for number, zones in enumerate(chosen))
         return found
 
     def low(self) -> Iterator[tuple[int, IntVar]]:

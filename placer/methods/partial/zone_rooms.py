@@ -179,22 +179,43 @@ def _fills(rooms: IntArray, unit: Unit) -> IntArray:
 
 
 def _follow(rooms: IntArray, units: Units, most: int) -> IntArray:
-    """How many pods of several units fit, each unit in the lowest zone that has it; ``rooms`` are used up."""
+    """How many pods of several units fit, each unit in the lowest zone that has it; ``rooms`` are used up.
+
+    A unit that gets again what one before it had gets it in that one's zone.
+    """
     count = np.zeros(len(rooms), dtype=np.int64)
     rows = np.arange(len(rooms))
     for _ in range(most):
+        again = np.zeros_like(rooms) if any(unit.again for unit in units) else None
         for unit in units:
             if not len(rows):
                 return count
-            able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
-            for resource, need, _ in unit.amounts:
-                able &= rooms[rows, :, resource] >= need
-            zone, fits = able.argmax(axis=1), able.any(axis=1)
-            rows, zone = rows[fits], zone[fits]
+            rows, zone = _lowest(rooms, rows, unit, again)
             for resource, _, take in unit.amounts:
                 rooms[rows, zone, resource] -= take
+            if again is not None:
+                _use_again(again, rows, zone, unit)
         count[rows] += 1
     return count
+
+
+def _lowest(rooms: IntArray, rows: IntArray, unit: Unit, again: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Those of some nodes that have a zone for a unit, and the lowest such zone."""
+    able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
+    for resource, need, _ in unit.amounts:
+        able &= rooms[rows, :, resource] >= need
+        if again is not None:
+            had = again[rows, :, resource] > 0
+            able &= had | ~had.any(axis=1, keepdims=True)
+    zone, fits = able.argmax(axis=1), able.any(axis=1)
+    return rows[fits], zone[fits]
+
+
+def _use_again(again: IntArray, rows: IntArray, zone: IntArray, unit: Unit) -> None:
+    """Note what a unit leaves for later ones to get again, or gets again itself."""
+    for resource, need, take in unit.amounts:
+        had = again[rows, zone, resource]
+        again[rows, zone, resource] = np.maximum(had, need) if resource in unit.again else np.maximum(had - take, 0)
 
 
 def _leaves(rooms: IntArray, units: Units, rates: FloatArray) -> IntArray:

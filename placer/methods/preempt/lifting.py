@@ -195,11 +195,29 @@ def waiting(instance: Instance) -> list[Group]:
 
 
 def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
-    """Pods that may be evicted or moved for a group of a priority (D2, D3), and with them all that has to go then."""
-    free = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.protected)
-    allowed = {pod.key: None for pod in free if instance.moves_only or unit_priority(instance, pod) <= priority}
+    """Pods that may be evicted or moved for a group of a priority (D2, D3), and with them all that has to go then.
+
+    What a queue keeps is among them where a group of the queue waits for which it may go.
+    """
+    highest = _highest_of_queues(instance)
+    allowed: dict[Key, None] = {}
+    for pod in instance.pods.values():
+        if pod.state is PodState.BOUND and not pod.protected:
+            own, queue = unit_priority(instance, pod), instance.keeping_queue(pod)
+            if (instance.moves_only or own <= priority) and (queue is None or own < highest.get(queue, own)):
+                allowed[pod.key] = None
     kept = _kept(instance, allowed)
     return [key for key in allowed if key not in kept]
+
+
+def _highest_of_queues(instance: Instance) -> dict[str, int]:
+    """Queue to the highest priority of a group that waits in it, of queues that are not reclaimable."""
+    found: dict[str, int] = {}
+    for group in instance.groups.values() if not all(each.reclaimable for each in instance.queues.values()) else ():
+        queue = instance.waiting_queue(group) if group.pending else None
+        if queue is not None:
+            found[queue] = max(found.get(queue, group.priority), group.priority)
+    return found
 
 
 def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:

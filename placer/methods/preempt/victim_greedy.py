@@ -58,6 +58,8 @@ class _Evictable(NamedTuple):
         Node to what it holds there.
     budgets
         Budget to how many of its pods that counts.
+    queues
+        Those that are not reclaimable.
     """
 
     number: int
@@ -66,6 +68,7 @@ class _Evictable(NamedTuple):
     loss: _Loss
     there: Mapping[str, _Amounts]
     budgets: Mapping[int, int]
+    queues: frozenset[str]
 
 
 class _Choice(NamedTuple):
@@ -106,6 +109,7 @@ class _VictimGreedy:
             name: self.amounts(node.allocatable - held[name] if name in held else node.allocatable)
             for name, node in instance.nodes.items()
         }
+        self.waits_in = {group.key: instance.waiting_queue(group) for group in groups}
         self.units = [*self._units(kept)]
         self.on: dict[str, list[_Evictable]] = defaultdict(list)
         for unit in sorted(self.units, key=lambda each: (each.loss, each.number)):
@@ -182,7 +186,9 @@ class _VictimGreedy:
         at = 2 * self._priorities.index(priority)
         loss[at : at + 2] = weight, 1
         budgets = Counter(each for key in pods for each in counting.get(key, ()))
-        return _Evictable(number, priority, pods, tuple(loss), there, budgets)
+        held = (self.instance.keeping_queue(self.instance.pods[key]) for key in pods)
+        queues = frozenset(queue for queue in held if queue is not None)
+        return _Evictable(number, priority, pods, tuple(loss), there, budgets, queues)
 
     # What is done
 
@@ -248,9 +254,11 @@ class _VictimGreedy:
         """Nodes that a pod may be on."""
         return self._masks[self.dense.classes[self.dense.class_of[key]].mask]
 
-    def may_go(self, unit: _Evictable, priority: int, going: Mapping[int, _Evictable]) -> bool:
-        """Whether a unit that has not gone may go for a group of a priority."""
-        if unit.number in self.gone or unit.number in going or unit.priority >= priority:
+    def may_go(self, unit: _Evictable, group: Group, going: Mapping[int, _Evictable]) -> bool:
+        """Whether a unit that has not gone may go for a group."""
+        if unit.number in self.gone or unit.number in going or unit.priority >= group.priority:
+            return False
+        if unit.queues and unit.queues != {self.waits_in[group.key]}:
             return False
         if not unit.budgets:
             return True
@@ -318,7 +326,7 @@ class _InDomain:
         """The units that go on a node for a pod, cheapest first, and what is lost by it."""
         if name in self.free:
             return self._units_on(name, needs)
-        asked = name, tuple(needs), self.group.priority
+        asked = name, tuple(needs), self.group.priority, self.whole.waits_in[self.group.key]
         changes, found = self.whole.found.get(asked, (-1, None))
         if changes != self.whole.changes[name] or (found and not self._may_all_go(found[1])):
             found = self._units_on(name, needs)
@@ -328,14 +336,14 @@ class _InDomain:
 
     def _may_all_go(self, units: Iterable[_Evictable]) -> bool:
         """Whether budgets let what was found before go still."""
-        return all(self.whole.may_go(unit, self.group.priority, self.going) for unit in units)
+        return all(self.whole.may_go(unit, self.group, self.going) for unit in units)
 
     def _units_on(self, name: str, needs: _Amounts) -> tuple[_Loss, tuple[_Evictable, ...]] | None:
         room, taken, going = self._room(name), list[_Evictable](), dict(self.going)
         for unit in self.whole.on[name]:
             if _fits(needs, room):
                 break
-            if _helps(unit.there[name], needs, room) and self.whole.may_go(unit, self.group.priority, going):
+            if _helps(unit.there[name], needs, room) and self.whole.may_go(unit, self.group, going):
                 taken.append(unit)
                 going[unit.number] = unit
                 room = [*map(add, room, unit.there[name])]

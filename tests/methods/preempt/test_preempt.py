@@ -172,6 +172,56 @@ def test_nothing_goes_for_a_group_that_does_not_fit_then() -> None:
     assert placement.evictions
 
 
+def kept_by_a_queue(*, beside: bool) -> World:
+    """Two nodes; on one a pod of a queue that is not reclaimable, on the other two; one of no queue waits."""
+    world = World()
+    world.nodes("n1 n2", 2)
+    world.queue("kept")
+    world.queues["kept"] = replace(world.queues["kept"], reclaimable=False)
+    world.running("a", "n1", None, 2, queue="kept")
+    for name in "bc" if beside else "":
+        world.running(name, "n2")
+    if not beside:
+        world.running("d", "n2", None, 2, queue="kept")
+    world.pod("new", None, 2, priority=5)
+    return world
+
+
+def test_what_a_queue_keeps_stays_and_it_is_said_how_much_more_goes_for_it() -> None:
+    found = preempt(kept_by_a_queue(beside=True).instance(), time_limit=None, workers=1)
+    assert found.placement is not None
+    assert sorted(key.name for key in found.placement.evictions) == ["b", "c"]
+    told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
+    assert told == ["1 more unit goes since Queue kept is not reclaimable"]
+
+
+def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
+    instance = kept_by_a_queue(beside=False).instance()
+    found = preempt(instance, time_limit=None, workers=1)
+    assert not (found.placement or Placement()).disturbs
+    assert found.verdict is Verdict.INFEASIBLE
+    told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
+    assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
+    quiet = preempt(instance, time_limit=None, workers=1, costs=False)
+    assert "ProtectionCosts" not in {each.code for each in quiet.findings}
+
+
+def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
+    found = preempt(kept_by_a_queue(beside=False).instance(), time_limit=0.0, workers=1)
+    (told,) = (each.message for each in found.findings if each.code == "ProtectionCosts")
+    assert told.startswith("There was no time")
+    assert told.endswith("Queue kept is not reclaimable")
+
+
+def test_a_group_of_its_own_queue_takes_what_a_queue_keeps_from_others() -> None:
+    world = kept_by_a_queue(beside=False)
+    world.pod("own", None, 2, priority=9, queue="kept")
+    found = preempt(world.instance(), time_limit=None, workers=1)
+    assert found.placement is not None
+    assert len(found.placement.evictions) == 2  # one of the two for the other group, as D2 has it
+    assert {each.pod.name for each in found.placement.bindings} == {"own", "new"}
+
+
 def test_a_pod_that_is_protected_stays() -> None:
     world = full_racks(1)
     instance = world.instance()

@@ -1,0 +1,57 @@
+"""Evictions one after another: a mark that comes in between is heeded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from placer.cluster.reading.client import Response, Unanswered
+from placer.cluster.reading.snapshot import Identity
+from placer.cluster.writing.making_room import evict_pods
+from placer.instance import Key
+
+PODS = [Key("default", name) for name in "abc"]
+IDENTITIES = {key: Identity(f"uid-{key.name}", "1") for key in PODS}
+
+
+class Server:
+    """Tells of each pod what it says of itself, and evicts."""
+
+    def __init__(self, metadata: Mapping[str, Any], *, tells: bool = True) -> None:
+        self.metadata, self.tells = metadata, tells
+        self.evicted: list[str] = []
+
+    def send(self, method: str, path: str, _body: Any = None, **_: Any) -> Response:
+        name = path.split("/pods/")[1].split("/")[0]
+        if method == "POST":
+            self.evicted.append(name)
+            return Response(201, b"{}")
+        if not self.tells:
+            raise Unanswered("no answer")
+        return Response(200, json.dumps({"metadata": {"name": name, **self.metadata.get(name, {})}}).encode())
+
+
+@pytest.mark.parametrize(
+    ("metadata", "evicted", "mark"),
+    [
+        ({}, "a b c", None),
+        ({"b": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}, "a", 'karpenter.sh/do-not-disrupt: "true"'),
+        ({"a": {"labels": {"volcano.sh/preemptable": "false"}}}, "", 'volcano.sh/preemptable: "false"'),
+        ({"a": {"labels": {"volcano.sh/preemptable": "true"}}}, "a b c", None),
+    ],
+)
+def test_a_mark_that_came_since_ends_the_plan(metadata: Mapping[str, Any], evicted: str, mark: str | None) -> None:
+    server, gone = Server(metadata), list[Key]()
+    why = evict_pods(server, PODS, IDENTITIES, gone, 0.0, lambda: None)
+    assert [key.name for key in gone] == server.evicted == evicted.split()
+    named = next((name for name in "abc" if name in metadata), "")
+    assert why == (None if mark is None else f"Pod default/{named} is not evicted: {mark} protects it by now")
+
+
+def test_a_server_that_does_not_answer_leaves_it_to_what_was_judged() -> None:
+    server, gone = Server({"a": {"labels": {"volcano.sh/preemptable": "false"}}}, tells=False), list[Key]()
+    assert evict_pods(server, PODS[:1], IDENTITIES, gone, 0.0, lambda: None) is None
+    assert gone == PODS[:1]
