@@ -190,6 +190,7 @@ FindingCode = Literal[
     "DependsOnItself",
     "DisruptionIgnored",
     "DomainNamesCollide",
+    "FieldIgnored",
     "FileIgnored",
     "FractionalBytes",
     "GangNoLongerWhole",
@@ -303,6 +304,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",
         "2 domains come to leaf-1: Leaf_1 is leaf-1-a2ce0e24, leaf-1 is leaf-1",
         "Nothing, if the names may be as they are; else rename a switch.",
+    ),
+    "FieldIgnored": Code(
+        "A field limits pods that wait, or says that others make them, and decides nothing: no rule reads it.",
+        "PodGroup default/bulk: spec.minResources asks for cpu 100, its 3 pods for 3, and decides nothing",
+        "Say the same by a field that is read (the page of fields lists them), or leave the field out.",
     ),
     "FileIgnored": Code(
         "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
@@ -531,8 +537,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct `spec.parent` of one of them.",
     ),
     "QueueShareIgnored": Code(
-        "Queues with pending pods differ in `weight`, `guarantee` or `deserved`, which placer does not share by yet.",
-        "weight and deserved of Queue research and 2 others differ and decide nothing yet: priority and capability do",
+        "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "
+        "placer does not share by these yet.",
+        "weight and deserved of Queue research and 2 others decide nothing yet: priority of pods and capability do",
         "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
     ),
     "RegionAndZone": Code(

@@ -57,7 +57,7 @@ def _explain(options: argparse.Namespace) -> int:
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    case = _case(options, paths, [*options.with_, *([options.job] if options.job else [])])
+    case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
     if options.strict:
         from placer.read import refuse_findings
 
@@ -83,7 +83,26 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("; ".join(wrong))
 
 
-def _case(options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str]) -> Case:
+def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
+    """The input with the job, which is told of and taken as if it ran where it is suspended."""
+    from placer.instance.expansion import suspended_workloads
+    from placer.manifests import read_texts, validate
+    from placer.manifests.faults import Faults
+    from placer.manifests.raw_objects import split
+
+    texts, faults = read_texts([options.job]), Faults()
+    raws = split(texts, faults, added=True)
+    resumed = [] if faults else suspended_workloads(validate(raws, lenient=True))
+    for each in resumed:
+        words = f"{each.kind} {each.namespace}/{each.name} is suspended (spec.suspend: true): answered as if it ran"
+        print(words, file=sys.stderr if options.json else sys.stdout)
+    edits = [f"{each.kind}.{each.group}/{each.namespace}/{each.name}:spec.suspend=false" for each in resumed]
+    return _case(options, paths, [*options.with_, *texts], edits)
+
+
+def _case(
+    options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str | Text], edits: Sequence[str] = ()
+) -> Case:
     from placer.explain.cases import Case
     from placer.manifests import read_texts
 
@@ -93,7 +112,7 @@ def _case(options: argparse.Namespace, paths: Sequence[str | Text], with_: Seque
         [options.texts.get(str(path), path) for path in paths],
         with_=with_,
         without=options.without,
-        set_=options.set_,
+        set_=[*options.set_, *edits],
         scheduler_name=options.scheduler_name,
         lenient=options.lenient,
     )

@@ -192,7 +192,7 @@ class Case:
         cls,
         paths: Sequence[str | Path | Text],
         *,
-        with_: Sequence[str | Path] = (),
+        with_: Sequence[str | Path | Text] = (),
         without: Sequence[str] = (),
         set_: Sequence[str] = (),
         scheduler_name: str | None = None,
@@ -205,7 +205,7 @@ class Case:
         BadInstance, UsageError
             As :func:`placer.read.read`.
         """
-        raws = read_objects(paths, with_=with_, without=without, set_=set_)
+        raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
     @cached_property

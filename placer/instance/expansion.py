@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
 
-__all__ = ["LIMIT", "Expansion", "documents", "expand"]
+__all__ = ["LIMIT", "Expansion", "documents", "expand", "suspended_workloads"]
 
 
 TASK = "volcano.sh/task-spec"
@@ -420,6 +420,12 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
     return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+
+
+def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
+    """Workloads that make no pods since they are suspended, and that are read."""
+    jobs = [each for each in objects.jobs if each.spec.suspend]
+    return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
 
 
 def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:

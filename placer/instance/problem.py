@@ -1024,6 +1024,8 @@ class Instance:
         Whose pending pods are ours; None: any scheduler's.
     set_aside
         Pods that wait and are not ours.
+    absent_work
+        Suspended and gated work, counted and named: a sentence each.
     budgets
         Disruption budgets that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
     may_evict, may_move
@@ -1050,6 +1052,7 @@ class Instance:
     skipped: Mapping[str, int] = field(default_factory=dict)
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
+    absent_work: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     may_evict: bool = True
     may_move: bool = True

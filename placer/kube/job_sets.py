@@ -6,7 +6,7 @@ Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for `
 from __future__ import annotations
 
 from placer.kube.apps import ClaimTemplate, JobSpec
-from placer.kube.base import Count, Name, NamespacedObject, Schema, TemplateMetadata
+from placer.kube.base import Count, Name, NamespacedObject, Present, Schema, TemplateMetadata
 from placer.kube.pod import Container, PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
@@ -91,6 +91,7 @@ class ReplicatedJob(Schema, frozen=True, kw_only=True):
     replicas: Count | None = None
     template: ChildJobTemplate
     depends_on: tuple[DependsOnJob, ...] | None = None
+    scheduling: Present | None = None
 
 
 class JobSetNetwork(Schema, frozen=True, kw_only=True, rename={"enable_dns_hostnames": "enableDNSHostnames"}):
@@ -147,6 +148,7 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     startup_policy: StartupPolicy | None = None
     scheduling: JobSetScheduling | None = None
     suspend: bool | None = None
+    managed_by: str | None = None
     volume_claim_policies: tuple[VolumeClaimPolicy, ...] | None = None
 
 
