@@ -11,6 +11,7 @@ import numpy as np
 
 from placer.dense import Dense
 from placer.instance import Instance, Pod, PodState
+from placer.instance.keys import label_word
 from placer.instance.pod_index import PodIndex, domain_of
 from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
 from placer.reasons.cause import NAMED, Cause, plural
@@ -108,7 +109,7 @@ class NeighbourWords:
         """What it must be near (C12)."""
         for term in pod.neighbours.affinity:
             those, key = self._running(term.pods), term.topology_key
-            there = _pods(self.instance, those, key) if those else "none runs"
+            there = _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}"
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
             values = _values(self.instance, key) if own or not room else ""
             said = "; ".join(filter(None, (there, room, values)))
@@ -154,7 +155,9 @@ class NeighbourWords:
             value = domain_of(nodes, pod.node, key)
             if value is not None and (not roomy or value in with_room):
                 held[value].append(pod)
-        texts = [f"{and_list(some([*map(_name, held[value])], NAMED))} in {value}" for value in sorted(held)]
+        texts = [
+            f"{and_list(some([*map(_name, held[value])], NAMED))} in {label_word(value)}" for value in sorted(held)
+        ]
         return f"{and_list(some(texts, NAMED))} {_verb(held)} in the way" if texts else ""
 
     def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> str:
@@ -180,7 +183,7 @@ class NeighbourWords:
     def _units(self, unit: DomainUnit) -> list[str]:
         """Running units that keep a unit off their domains, each with its domain; some of them."""
         held = {
-            f"{other.name} holds {domain_of(self.instance.nodes, pod.node, other.topology_key) or 'none'}"
+            f"{other.name} holds {_domain(self.instance, pod, other.topology_key)}"
             for pod in self.instance.pods.values()
             if pod.state is PodState.BOUND
             for other in pod.neighbours.units
@@ -204,7 +207,7 @@ def _name(pod: Pod) -> str:
 def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> str:
     """How many pods that a limit counts there are in a domain, and which."""
     named = f" ({and_list(some([*map(_name, pods)], NAMED))})" if pods else ""
-    return f"{value} has {len(pods)} of {_meant(limit.pods)}{named}"
+    return f"{label_word(value)} has {len(pods)} of {_meant(limit.pods)}{named}"
 
 
 def _verb(held: Mapping[str, Sequence[Pod]]) -> str:
@@ -213,15 +216,19 @@ def _verb(held: Mapping[str, Sequence[Pod]]) -> str:
 
 def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
     """Where pods are, by name and domain."""
-    named = [f"Pod {pod.key} is in {domain_of(instance.nodes, pod.node, key) or 'none'}" for pod in pods]
-    return and_list(some(named, NAMED))
+    return and_list(some([f"Pod {pod.key} is in {_domain(instance, pod, key)}" for pod in pods], NAMED))
+
+
+def _domain(instance: Instance, pod: Pod, key: str) -> str:
+    value = domain_of(instance.nodes, pod.node, key)
+    return "none" if value is None else label_word(value)
 
 
 def _room(instance: Instance, names: Collection[str], key: str) -> str:
     """Which domains nodes with room are in; empty where there is no such node."""
     values = {instance.nodes[name].labels.get(key) for name in names}
     named = (
-        [f"in {and_list(some(sorted(inside), NAMED))}"]
+        [f"in {and_list(some(sorted(map(label_word, inside)), NAMED))}"]
         if (inside := {each for each in values if each is not None})
         else []
     )
@@ -232,8 +239,18 @@ def _room(instance: Instance, names: Collection[str], key: str) -> str:
 def _values(instance: Instance, key: str) -> str:
     """How many values of a label nodes have, and some of them."""
     found = sorted({node.labels[key] for node in instance.nodes.values() if key in node.labels})
-    shown = [*found[:NAMED], *(["..."] if len(found) > NAMED else [])]
+    shown = [*map(label_word, found[:NAMED]), *(["..."] if len(found) > NAMED else [])]
     return f"{plural(len(found), 'such domain')} ({', '.join(shown)})" if found else "no node has this label"
+
+
+def _where(selector: PodSelector) -> str:
+    """In which Namespaces pods are meant, to be appended; empty where they are in any."""
+    if selector.namespace_requirements == ():
+        return ""
+    named = [f"Namespace{'s' if len(selector.namespaces) > 1 else ''} {and_list(selector.namespaces)}"]
+    labels = ", ".join(map(_requirement, selector.namespace_requirements or ()))
+    words = [*(named if selector.namespaces else []), *([f"Namespaces of {labels}"] if labels else [])]
+    return f" in {and_list(words)}"
 
 
 def _meant(selector: PodSelector) -> str:
@@ -244,5 +261,5 @@ def _meant(selector: PodSelector) -> str:
 
 def _requirement(asked: Requirement) -> str:
     if asked.operator == "In" and len(asked.values) == 1:
-        return f"{asked.key}={asked.values[0]}"
+        return f"{asked.key}={label_word(asked.values[0])}"
     return " ".join(part for part in (asked.key, asked.operator, ",".join(asked.values)) if part)

@@ -23,6 +23,7 @@ from placer.solve import solve
 from placer.verify import verify
 from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import placements
+from tests.support import instance_of, node, pod
 from tests.tiny import Tiny, tiny
 from tests.tiny_neighbours import tiny_neighbours
 from tests.world import World, apart, near, spread
@@ -56,8 +57,8 @@ def sentences(reason: Reason) -> Iterator[tuple[str, str]]:
 
 def broken(world: Instance, key: GroupKey, node: str) -> Iterator[set[str]]:
     """The rules that each pod left of a group breaks on a node by itself."""
-    for pod in world.groups[key].pending:
-        yield {each.rule for each in verify(world, Placement.of({pod: node}))}
+    for left in world.groups[key].pending:
+        yield {each.rule for each in verify(world, Placement.of({left: node}))}
 
 
 NEIGHBOURS = range(90)
@@ -232,3 +233,26 @@ def test_the_role_for_which_there_is_no_room_is_named() -> None:
     code, message = said(world)
     assert code == "InsufficientResources"
     assert message.endswith("; it is a pod of role master")
+
+
+#: Namespaces that a term means, as written, and where none of its pods runs.
+WHERE: list[tuple[dict[str, object], str]] = [
+    ({}, " in Namespace default;"),
+    ({"namespaces": ["a", "b"]}, " in Namespaces a and b;"),
+    ({"namespaceSelector": {"matchLabels": {"team": "x"}}}, " in Namespaces of team=x;"),
+    ({"namespaceSelector": {}, "labelSelector": {"matchLabels": {"app": "none"}}}, ";"),
+]
+
+
+@pytest.mark.parametrize(("more", "where"), WHERE)
+def test_pods_of_another_namespace_are_not_said_not_to_run(more: dict[str, object], where: str) -> None:
+    """db runs, in a Namespace that the term does not mean."""
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}, **more}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    db = pod("db", namespace="other", node="n", labels={"app": "db"}, cpu=1)
+    found = instance_of(node("n", cpu=8, labels={"zone": ""}), db, pod("p", cpu=1, spec={"affinity": affinity}))
+    result = solve(found)
+    (reason,) = result.reasons.values()
+    assert reason.code == "PodAffinity"
+    assert f": none runs{where}" in reason.message
+    assert '""' in reason.message
