@@ -386,11 +386,16 @@ class _Validation:
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
             self._check_words(raw)
-            if (raw.group, raw.kind) in WORKLOADS and len(self._workloads) < _SKIPPED_NAMES:
-                found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
-                self._workloads += [found] if found is not None else []
-            if (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
+            if (raw.group, raw.kind) in WORKLOADS:
+                self._note_workload(raw, text)
+            elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
                 self._note_resource(raw, text)
+
+    def _note_workload(self, raw: RawObject, text: bytes) -> None:
+        """Note a workload whose pods are not made here."""
+        if len(self._workloads) < _SKIPPED_NAMES:
+            found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
+            self._workloads += [found] if found is not None else []
 
     def _note_resource(self, raw: RawObject, text: bytes) -> None:
         """Note the extended resource that a DeviceClass serves: pods that ask for it are told of the class."""
