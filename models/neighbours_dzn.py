@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from minizinc_text import names, numbers, sets, table
 
 from placer.instance import Instance, Pod, PodState
-from placer.instance.problem import PodSelector
+from placer.instance.problem import ChildJob, PodSelector
 
 __all__ = ["neighbour_lines"]
 
@@ -38,6 +38,7 @@ def neighbour_lines(instance: Instance, pods: Sequence[Pod], node: Mapping[str, 
     yield from writer.repulsions()
     yield from writer.spreads()
     yield from writer.units()
+    yield from writer.child_jobs()
 
 
 class _Neighbours:
@@ -54,6 +55,7 @@ class _Neighbours:
         labels += [term.topology_key for term in self.apart] + [limit.topology_key for limit in self.limits]
         self.together = list(dict.fromkeys(unit for pod in self.everybody for unit in pod.neighbours.units))
         labels += [unit.topology_key for unit in self.together]
+        labels += [job.topology_key for pod in self.everybody for job in pod.neighbours.jobs]
         self.key = {label: number for number, label in enumerate(dict.fromkeys(labels), 1)}
 
     def keys(self) -> Iterator[str]:
@@ -144,3 +146,14 @@ class _Neighbours:
                 for unit in self.together
             ),
         )
+
+    def child_jobs(self) -> Iterator[str]:
+        """Per topology key the pods of Jobs of JobSets that are exclusive in it, and those of other Jobs."""
+        for name, exclusive in (("exclusive_job_pods", True), ("other_job_pods", False)):
+            yield sets(
+                name,
+                (
+                    [n for n, pod in enumerate(self.everybody, 1) if ChildJob(key, exclusive) in pod.neighbours.jobs]
+                    for key in self.key
+                ),
+            )

@@ -107,7 +107,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
         "`topologyKey`.",
         "wherever its pods fit otherwise, some would not be near the pods that they must be near (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in one topology.kubernetes.io/zone with pods of app=cache: Pod "
+        "ml/cache-0 is in a; there is room for one of them in b",
         "Start the pods that it must be near first, see that their labels are those of the term's `labelSelector` and "
         "its namespaces, label the nodes, or prefer instead of requiring.",
     ),
@@ -115,7 +116,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
         "that of a pod that runs.",
         "wherever its pods fit otherwise, pods would share a domain that one keeps the other off (tried every way; "
-        "pod by pod there is room)",
+        "pod by pod there is room): its pods must be in no kubernetes.io/hostname with pods of app=db, themselves "
+        "among them: Pod ml/db-0 in n1 is in the way; 1 such domain (n1)",
         "Ask for fewer pods than there are domains of the `topologyKey`, use a smaller domain, or prefer instead of "
         "requiring.",
     ),
@@ -123,13 +125,16 @@ REASONS: Mapping[ReasonCode, Code] = {
         "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
         "nodes that have its `topologyKey`.",
         "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
-        "by pod there is room)",
+        "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of "
+        "pods of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such "
+        "domains (a, b)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),
     "Exclusive": Code(
         "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
-        "is exclusive in it, too (`exclusive-topology`).",
+        "is exclusive in it, too (`exclusive-topology`); or, of two Jobs of JobSets, which one that is exclusive does "
+        "not keep off.",
         "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
         "room for 6, 2 too few",
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
@@ -185,6 +190,7 @@ FindingCode = Literal[
     "DependsOnItself",
     "DisruptionIgnored",
     "DomainNamesCollide",
+    "FieldIgnored",
     "FileIgnored",
     "FractionalBytes",
     "GangNoLongerWhole",
@@ -298,6 +304,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",
         "2 domains come to leaf-1: Leaf_1 is leaf-1-a2ce0e24, leaf-1 is leaf-1",
         "Nothing, if the names may be as they are; else rename a switch.",
+    ),
+    "FieldIgnored": Code(
+        "A field limits pods that wait, or says that others make them, and decides nothing: no rule reads it.",
+        "PodGroup default/bulk: spec.minResources asks for cpu 100, its 3 pods for 3, and decides nothing",
+        "Say the same by a field that is read (the page of fields lists them), or leave the field out.",
     ),
     "FileIgnored": Code(
         "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
@@ -488,9 +499,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
     ),
     "PartitionMismatch": Code(
-        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas, or the subgroups of a "
+        "LeaderWorkerSet at its size.",
         "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
-        "Correct `replicas` or `partitionPolicy`.",
+        "Correct `replicas` or `partitionPolicy`, `size` or `subGroupSize`.",
     ),
     "PlacementOfOtherInput": Code(
         "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "
@@ -525,8 +537,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct `spec.parent` of one of them.",
     ),
     "QueueShareIgnored": Code(
-        "Queues with pending pods differ in `weight`, `guarantee` or `deserved`, which placer does not share by yet.",
-        "weight and deserved of Queue research and 2 others differ and decide nothing yet: priority and capability do",
+        "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "
+        "placer does not share by these yet.",
+        "weight and deserved of Queue research and 2 others decide nothing yet: priority of pods and capability do",
         "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
     ),
     "RegionAndZone": Code(

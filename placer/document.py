@@ -42,11 +42,14 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 class SetAsidePart(_Part, frozen=True, kw_only=True):
-    """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read."""
+    """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
+    work that is suspended or gated, a sentence each.
+    """
 
     other_schedulers: dict[str, int]
     gated: int
     kinds_not_read: dict[str, int]
+    not_there_yet: tuple[str, ...] = ()
 
 
 class InstancePart(_Part, frozen=True, kw_only=True):
@@ -374,6 +377,7 @@ def set_aside(instance: Instance) -> SetAsidePart:
         other_schedulers=dict(instance.set_aside.other_schedulers),
         gated=instance.set_aside.gated,
         kinds_not_read=dict(instance.skipped),
+        not_there_yet=instance.absent_work,
     )
 
 

@@ -7,6 +7,7 @@
     ├── BadInstance                 3      the input cannot be used; carries every fault
     │   └── StrictFindings          3      findings, under --strict
     ├── NothingFound                4      a method that shows only its own answers had none in time
+    ├── PolicyFailed                1      a bug: a policy that mimics another scheduler broke down
     ├── ClusterError                6      the cluster refused or did not answer
     └── VerificationFailed          1      a bug: an answer broke a rule
 
@@ -16,8 +17,10 @@ A solver that dies is not an error of this tree: the answer in hand survives it.
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from placer.legible import legible
 
@@ -27,6 +30,7 @@ __all__ = [
     "Fault",
     "NothingFound",
     "PlacerError",
+    "PolicyFailed",
     "StrictFindings",
     "UsageError",
     "VerificationFailed",
@@ -140,6 +144,18 @@ class NothingFound(PlacerError):
     """A method that shows only what it found itself had found nothing when it had to stop."""
 
     exit_code = 4
+
+
+class PolicyFailed(PlacerError):
+    """A policy that mimics another scheduler broke down: a bug in placer, of that policy alone."""
+
+    @classmethod
+    def of(cls, policy: str, error: Exception) -> PolicyFailed:
+        """Name the policy, the error and where it happened."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        found = ": ".join(filter(None, (type(error).__name__, str(error))))
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return cls(f"policy {policy} failed, which is a bug in placer: {found} ({where})")
 
 
 class ClusterError(PlacerError):

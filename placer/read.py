@@ -101,12 +101,17 @@ def read_expansion(
     """
     from placer.instance.expansion import documents, expand
     from placer.instance.findings import Findings
+    from placer.instance.ignored_fields import note_managed_elsewhere
     from placer.instance.notices import note_ignored
+    from placer.instance.unread_kinds import note_pods_not_made
     from placer.manifests import load
 
     objects = load(paths)
     noted = Findings()
-    noted.update(expand(objects).findings)
+    made = expand(objects)
+    noted.update(made.findings)
+    note_managed_elsewhere(made, noted)
+    note_pods_not_made(objects, noted, cluster=False)
     note_ignored(objects, noted)
     findings = noted.all()
     if strict:

@@ -6,12 +6,20 @@ calls, NUMA zones and neighbours meet. The instance below stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
 from placer.instance import Constraints, GroupKey, Instance, Node, Pod, PodState, Requirement, Toleration
-from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
+from placer.instance.problem import (
+    NO_NEIGHBOURS,
+    AffinityTerm,
+    ChildJob,
+    DomainUnit,
+    Neighbours,
+    PodSelector,
+    SpreadLimit,
+)
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_numa import tiny_numa
 
@@ -132,6 +140,7 @@ class _Units:
         self.tags: set[str] = set()
         self.shares: dict[GroupKey | None, int] = {}
         self.known: dict[str, tuple[DomainUnit, ...]] = {}
+        self.of_jobs: dict[str, bool] = {}
 
     def over(self, instance: Instance) -> Instance:
         return replace(instance, pods={key: self._pod(pod) for key, pod in instance.pods.items()})
@@ -146,7 +155,17 @@ class _Units:
         name = f"{home.name if home is not None else 'job'}-{part}"
         if name not in self.known:
             self.known[name] = tuple(self._asked(name))
-        return replace(pod, neighbours=replace(pod.neighbours, units=self.known[name]))
+        units = self.known[name]
+        return replace(pod, neighbours=replace(pod.neighbours, units=units, jobs=tuple(self._jobs(name, units))))
+
+    def _jobs(self, name: str, units: Sequence[DomainUnit]) -> Iterator[ChildJob]:
+        """Exclusive units may be Jobs of JobSets, and other pods of further ones."""
+        if name not in self.of_jobs:
+            self.of_jobs[name] = Random(f"of a Job {name}").random() < 0.8
+        exclusive = {unit.topology_key for unit in units if unit.exclusive}
+        for key in sorted(set(KEYS)) if self.of_jobs[name] else ():
+            self.tags.add("exclusiveJob" if key in exclusive else "otherJob")
+            yield ChildJob(key, key in exclusive)
 
     def _asked(self, name: str) -> Iterator[DomainUnit]:
         if self.random.random() < 0.3:

@@ -34,7 +34,15 @@ from placer.instance import (
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, NumaNode, Stage
-from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
+from placer.instance.problem import (
+    NO_NEIGHBOURS,
+    AffinityTerm,
+    ChildJob,
+    DomainUnit,
+    Neighbours,
+    PodSelector,
+    SpreadLimit,
+)
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -89,6 +97,12 @@ def unit(name: str, key: str, *, exclusive: bool = False) -> Neighbours:
     return Neighbours(units=(DomainUnit(name, key, exclusive),))
 
 
+def of_job(key: str, *, exclusive: bool = False, name: str = "") -> Neighbours:
+    """A pod of a JobSet's Job where such Jobs are exclusive in a node label; its own may be, by a name."""
+    units = (DomainUnit(name, key, exclusive=True),) if exclusive else ()
+    return Neighbours(units=units, jobs=(ChildJob(key, exclusive),))
+
+
 def both(*parts: Neighbours) -> Neighbours:
     """All that several ask for; nodes count for a spread that have the keys of all."""
     keys = tuple(sorted({limit.topology_key for part in parts for limit in part.spread}))
@@ -97,6 +111,7 @@ def both(*parts: Neighbours) -> Neighbours:
         tuple(term for part in parts for term in part.anti_affinity),
         tuple(replace(limit, keys=keys) for part in parts for limit in part.spread),
         tuple(each for part in parts for each in part.units),
+        tuple(each for part in parts for each in part.jobs),
     )
 
 

@@ -36,6 +36,12 @@ MODELS = {
     "PodDisruptionBudget.policy": "V1PodDisruptionBudget",
 }
 
+#: The same of versions beside the one above; these have the fields of the one that came after them.
+VERSIONS = {
+    "PodGroup.scheduling.k8s.io/v1alpha3": "V1beta1PodGroup",
+    "Workload.scheduling.k8s.io/v1alpha3": "V1beta1Workload",
+}
+
 #: Definitions of all other kinds but our own, whose schemas have every field that there is.
 DEFINITIONS = (
     "deploy/crds/volcano/podgroups.yaml",
@@ -53,11 +59,6 @@ BESIDES = {
     # scheduling.k8s.io/v1alpha1 (1.35); 1.36 has schedulingGroup in its place
     "PodSpec": "workloadRef:WorkloadReference",
     "WorkloadReference": "name podGroup podGroupReplicaKey",
-    "beta1WorkloadSpec": "podGroups:WorkloadPodGroup",
-    "WorkloadPodGroup": "name policy:beta1PodGroupSchedulingPolicy",
-    # scheduling.k8s.io/v1alpha2 (1.36)
-    "beta1PodGroupSpec": "podGroupTemplateRef:PodGroupTemplateReference",
-    "PodGroupTemplateReference": "workload:beta1WorkloadReference",
     # before 1.31 a claim of a pod had its source one level deeper
     "PodResourceClaim": "source:ClaimSource",
     "ClaimSource": "resourceClaimName resourceClaimTemplateName",
@@ -65,19 +66,45 @@ BESIDES = {
     "NodeAllocatableResourceClaimStatus": "resources",
     # up to 1.23
     "ObjectMeta": "clusterName",
+    # coscheduling before v0.25, and Koordinator still
+    "PodGroup.scheduling.x-k8s.io/status": "scheduled",
     # KEP-260 spells what is left of a link so
     "NetworkTopology.networktopology.diktyo.x-k8s.io/spec/weights/topologyList/originList/costList": (
         "bandwidthAllocatable"
     ),
 }
 
-#: Kinds of which neither source has anything, from their types in Go; an empty type may have any field.
+#: Kinds, and versions of kinds, of which neither source has anything, from their types in Go; an empty type may have
+#: any field.
 BY_HAND = {
+    # 1.35
+    "Workload.scheduling.k8s.io/v1alpha1": "apiVersion kind metadata:ObjectMeta spec:alpha1WorkloadSpec",
+    "alpha1WorkloadSpec": "controllerRef:beta1TypedLocalObjectReference podGroups:alpha1PodGroup",
+    "alpha1PodGroup": "name policy:beta1PodGroupSchedulingPolicy",
+    # 1.36
+    "Workload.scheduling.k8s.io/v1alpha2": "apiVersion kind metadata:ObjectMeta spec:alpha2WorkloadSpec",
+    "alpha2WorkloadSpec": "controllerRef:beta1TypedLocalObjectReference podGroupTemplates:alpha2PodGroupTemplate",
+    "alpha2PodGroupTemplate": (
+        "disruptionMode name priority priorityClassName resourceClaims:beta1PodGroupResourceClaim "
+        "schedulingConstraints:beta1PodGroupSchedulingConstraints schedulingPolicy:beta1PodGroupSchedulingPolicy"
+    ),
+    "PodGroup.scheduling.k8s.io/v1alpha2": (
+        "apiVersion kind metadata:ObjectMeta spec:alpha2PodGroupSpec status:beta1PodGroupStatus"
+    ),
+    "alpha2PodGroupSpec": (
+        "disruptionMode podGroupTemplateRef:alpha2PodGroupTemplateReference priority priorityClassName "
+        "resourceClaims:beta1PodGroupResourceClaim schedulingConstraints:beta1PodGroupSchedulingConstraints "
+        "schedulingPolicy:beta1PodGroupSchedulingPolicy"
+    ),
+    "alpha2PodGroupTemplateReference": "workload:alpha2WorkloadReference",
+    "alpha2WorkloadReference": "podGroupTemplateName workloadName",
     "JobSet.jobset.x-k8s.io": "apiVersion kind metadata:ObjectMeta spec:JobSetSpec status",
     "JobSetSpec": (
         "coordinator:JobSetCoordinator failurePolicy managedBy network:JobSetNetwork replicatedJobs:ReplicatedJob "
-        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished volumeClaimPolicies"
+        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished "
+        "volumeClaimPolicies:JobSetVolumeClaimPolicy"
     ),
+    "JobSetVolumeClaimPolicy": "retentionPolicy templates:PersistentVolumeClaim",
     "ReplicatedJob": "dependsOn:JobSetDependsOn groupName name replicas scheduling template:JobTemplateSpec",
     "JobSetCoordinator": "jobIndex podIndex replicatedJob",
     "JobSetDependsOn": "name status",
@@ -162,13 +189,11 @@ Types = dict[str, dict[str, str]]
 def document() -> dict[str, Any]:
     """The whole file: where the fields are from, the type of each kind, the fields of each type."""
     types: Types = {}
-    kinds = {kind: _of_model(model, types) for kind, model in MODELS.items()}
+    kinds = {kind: _of_model(model, types) for kind, model in (MODELS | VERSIONS).items()}
     for path in DEFINITIONS:
         definition = yaml.safe_load((ROOT / path).read_text())["spec"]
         kind = f"{definition['names']['kind']}.{definition['group']}"
-        kinds[kind] = kind
-        for version in definition["versions"]:  # a field that one version has is known in all
-            _of_schema(version["schema"]["openAPIV3Schema"], kind, types)
+        kinds |= _of_versions(definition["versions"], kind, types)
     _of_model("V1JobTemplateSpec", types)
     kinds |= {name: name for name in BY_HAND if "." in name}
     for name, words in (*BESIDES.items(), *BY_HAND.items()):
@@ -177,6 +202,15 @@ def document() -> dict[str, Any]:
             fields[field] = inner
     lines = {name: " ".join(_words(fields)) for name, fields in sorted(types.items())}
     return {"sources": SOURCES, "kinds": kinds, "types": lines}
+
+
+def _of_versions(versions: list[dict[str, Any]], kind: str, types: Types) -> dict[str, str]:
+    """Note the fields of each version of a definition; say what the type of each is called, the newest one's alone."""
+    schemas = {each["name"]: each["schema"]["openAPIV3Schema"] for each in versions}
+    if len(schemas) == 1:
+        return {kind: _of_schema(*schemas.values(), kind, types)}
+    found = {f"{kind}/{name}": _of_schema(schema, f"{kind}/{name}", types) for name, schema in schemas.items()}
+    return {kind: found.pop(f"{kind}/{max(schemas)}"), **found}
 
 
 def _words(fields: dict[str, str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import api
 import commands
+import fields
 import marks
 import pictures
 import policy
@@ -21,6 +22,7 @@ _PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
 #: What there is to stand in a page.
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands.as_markdown,
+    "fields": fields.as_markdown,
     "marks": marks.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,

@@ -134,15 +134,22 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
     lifted, where = _lifted(instance, group)
     placement = Placement.of(where)
-    broken = verify(lifted, placement)
+    doubts = _doubts(instance, group)
+    broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
     violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
     quality = _quality(lifted, group.key, placement)
     parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
-    standing = (
-        Standing.VIOLATION if violations else Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
-    )
+    lacks = bool(doubts) or _lacks(instance, group)
+    standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
     entry = AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
     return _scored(entry, lifted, deadline)
+
+
+def _doubts(instance: Instance, group: Group) -> Set[str]:
+    """Subjects of which nothing is known since pods are on nodes that are not in the instance."""
+    lost = {f"Pod {key}" for key in group.bound if instance.pods[key].node not in instance.nodes}
+    parts = {sub_group_subject(group, part.name) for part in group.sub_groups}
+    return {*lost, str(group.key), *parts} if lost else set()
 
 
 def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
@@ -276,7 +283,7 @@ def _parts(instance: Instance, group: Group, wrong: Set[str]) -> Iterator[dict[s
         if topology is None or not part.bound:
             continue
         nodes = {instance.pods[key].node or "" for key in part.bound}
-        standing = _part_standing(instance, topology, tree.tier(tree.smallest_common(nodes)))
+        standing = _part_standing(instance, topology, nodes)
         there = bool(tree.hyper_nodes)
         yield {
             "name": part.name,
@@ -287,9 +294,10 @@ def _parts(instance: Instance, group: Group, wrong: Set[str]) -> Iterator[dict[s
         }
 
 
-def _part_standing(instance: Instance, topology: NetworkTopology, tier: int) -> Standing:
+def _part_standing(instance: Instance, topology: NetworkTopology, nodes: Set[str]) -> Standing:
     if topology.limit is None:
         return Standing.MATCH
-    if not instance.topology.hyper_nodes:
+    if not instance.topology.hyper_nodes or not nodes <= instance.nodes.keys():
         return Standing.UNOBSERVABLE
+    tier = instance.topology.tier(instance.topology.smallest_common(nodes))
     return Standing.VIOLATION if tier > topology.limit else Standing.MATCH

@@ -56,6 +56,7 @@ def _audit(options: argparse.Namespace) -> int:
     else:
         if not options.sums:
             _print_groups(entries)
+            _print_lost(instance)
         _print_sums(instance)
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
 
@@ -84,6 +85,20 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
     for text in (f"{each.group}: {violation}" for each in shown for violation in each.violations):
         terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _print_lost(instance: Instance) -> None:
+    """Say of which nodes nothing is known although pods are there."""
+    from placer.instance.findings import counted
+
+    if not instance.nodes:
+        console().print("No Node is in the instance, so that nothing can be said of what runs.")
+        return
+    lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
+    lost -= {f"Node {name}" for name in instance.nodes}
+    if lost:
+        told = f"{counted(lost)}: not in the instance, so that pods there are not judged"
+        console().print(told, markup=False, soft_wrap=True)
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:

@@ -14,7 +14,7 @@ from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.methods.search_limits import limit_faults
 from placer.terminal import OK, add_command, add_what_if, console
-from placer.words import and_list, counted
+from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
     from placer.explain.cases import Case
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_explain"]
 
-NAMED = 8  #: groups that are named of those that another scheduler puts first
+NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
@@ -57,7 +57,7 @@ def _explain(options: argparse.Namespace) -> int:
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    case = _case(options, paths, [*options.with_, *([options.job] if options.job else [])])
+    case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
     if options.strict:
         from placer.read import refuse_findings
 
@@ -83,7 +83,26 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("; ".join(wrong))
 
 
-def _case(options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str]) -> Case:
+def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
+    """The input with the job, which is told of and taken as if it ran where it is suspended."""
+    from placer.instance.expansion import suspended_workloads
+    from placer.manifests import read_texts, validate
+    from placer.manifests.faults import Faults
+    from placer.manifests.raw_objects import split
+
+    texts, faults = read_texts([options.job]), Faults()
+    raws = split(texts, faults, added=True)
+    resumed = [] if faults else suspended_workloads(validate(raws, lenient=True))
+    for each in resumed:
+        words = f"{each.kind} {each.namespace}/{each.name} is suspended (spec.suspend: true): answered as if it ran"
+        print(words, file=sys.stderr if options.json else sys.stdout)
+    edits = [f"{each.kind}.{each.group}/{each.namespace}/{each.name}:spec.suspend=false" for each in resumed]
+    return _case(options, paths, [*options.with_, *texts], edits)
+
+
+def _case(
+    options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str | Text], edits: Sequence[str] = ()
+) -> Case:
     from placer.explain.cases import Case
     from placer.manifests import read_texts
 
@@ -93,7 +112,7 @@ def _case(options: argparse.Namespace, paths: Sequence[str | Text], with_: Seque
         [options.texts.get(str(path), path) for path in paths],
         with_=with_,
         without=options.without,
-        set_=options.set_,
+        set_=[*options.set_, *edits],
         scheduler_name=options.scheduler_name,
         lenient=options.lenient,
     )
@@ -124,8 +143,13 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     elif not found:
         console().print("No group waits.")
     else:
+        said: set[GroupKey] = set()
         for one, other in zip(found, elsewhere, strict=True):
-            _say(_told(one) if other is None else _told_elsewhere(one, other))
+            if other is not None:
+                _say(_told_elsewhere(one, other))
+            elif one.group not in said:
+                _say(_told(one))
+                said.update(one.equal)
     return OK
 
 
@@ -182,11 +206,28 @@ def _say(lines: Iterator[str]) -> None:
 
 def _told(found: Explanation) -> Iterator[str]:
     if found.admitted:
-        yield f"{found.group} does not wait: it is admitted, or runs."
+        if not found.pods:
+            yield f"{found.group} does not wait: it is admitted, or runs."
+            return
+        yield f"{found.group} is admitted; {_optional(found)}."
+        yield from _causes(found)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
-    yield f"{found.group} waits.{counts if found.group.api_group else ''}"
+    yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
     yield from _why(found)
+
+
+def _optional(found: Explanation) -> str:
+    return f"{counted(found.pods, 'optional pod')} of it {'waits' if found.pods == 1 else 'wait'}"
+
+
+def _equal(found: Explanation) -> str:
+    """Others that wait as a group does, which nothing tells from it, to be appended."""
+    if not found.equal:
+        return ""
+    names = and_list(some([f"{key.namespace}/{key.name}" for key in found.equal], NAMED))
+    ones, do = ("one", "does") if len(found.equal) == 1 else ("ones", "do")
+    return f", and so {do} {len(found.equal):,} equal {ones}: {names}"
 
 
 def _why(found: Explanation) -> Iterator[str]:
@@ -202,15 +243,16 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
-        yield f"  placer would admit it: {_where(elsewhere.placer)}."
+        yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
+        yield from _causes(found) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
         yield from _why(found)
     if elsewhere.mimicry is not None:
         yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
         return
-    why = "no policy here mimics it"
-    if elsewhere.policy is not None:
+    why = elsewhere.error or "no policy here mimics it"
+    if elsewhere.policy is not None and not elsewhere.error:
         why = f"policy {elsewhere.policy}, which mimics it, did not come to its end in time (--time-limit)"
     yield f"  What {elsewhere.scheduler} puts first is not known: {why}."
 
@@ -269,7 +311,8 @@ def _changes(explained: Explanation) -> Iterator[str]:
         yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
         return
     tried = "tried by placing all that waits anew; nothing in the cluster is changed"
-    yield f"  Each of these alone admits it ({tried}), what disturbs least first:"
+    it = "one of them" if explained.equal else "it"
+    yield f"  Each of these alone admits {it} ({tried}), what disturbs least first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")

@@ -3,7 +3,8 @@
 A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. What running
 pods say by themselves closes nodes to classes for good (``shut``); what is left are rows about classes:
 
-* :class:`Repulsion` (C13): in one domain, a pod of an owner class and another one of a matched class may not both be.
+* :class:`Repulsion` (C13; C15 between exclusive and other Jobs of JobSets): in one domain, a pod of an owner class and
+  another one of a matched class may not both be.
 * :class:`Attraction` (C12): an owner needs, in its domain of every key, a matched pod that is there before it.
 * :class:`SpreadRow` (C14): where owners are, there are not too many more counted pods than in the emptiest domain.
 * :class:`~placer.dense.units.Confinement` (C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ NEIGHBOUR_RULES = {
 
 @dataclass(frozen=True)
 class Repulsion:
-    """A required term of pod anti-affinity among classes (C13).
+    """A required term of pod anti-affinity among classes (C13), or what exclusive Jobs of JobSets keep off (C15).
 
     Parameters
     ----------
@@ -65,11 +66,14 @@ class Repulsion:
         Index into ``DenseNeighbours.domain``.
     owners, matched
         Classes that have the term, and that it means; ascending.
+    rule
+        C13 or C15.
     """
 
     key: int
     owners: tuple[int, ...]
     matched: tuple[int, ...]
+    rule: str = "C13"
 
     @property
     def mutual(self) -> tuple[int, ...]:
@@ -277,11 +281,13 @@ class DenseNeighbours:
 
     def without(self, rule: str) -> DenseNeighbours | None:
         """The same without a rule; None where that changes nothing."""
-        rows = NEIGHBOUR_RULES[rule]
-        if not getattr(self, rows) and all(row is None for row in self.shut[rule]):
+        others = tuple(row for row in self.repulsions if row.rule != rule)
+        left: dict[str, Any] = {NEIGHBOUR_RULES[rule]: ()} | {"repulsions": others}
+        same = all(len(getattr(self, rows)) == len(kept) for rows, kept in left.items())
+        if same and all(row is None for row in self.shut[rule]):
             return None
         shut = {name: each for name, each in self.shut.items() if name != rule}
-        return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **{rows: ()})
+        return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **left)
 
 
 class Signature(NamedTuple):
@@ -382,13 +388,17 @@ class NeighbourKinds:
 
     def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
         """What new pods keep off, and what keeps off new pods; of two that run neither is new."""
+        rows: list[Repulsion] = []
         for term, number in self._repelling.items():
             key, matched = self.key(term.topology_key), about.all_meant("repels", number)
-            rows = (
-                Repulsion(key, about.owners(term), matched),
-                Repulsion(key, about.owners(term, running=True), about.meant("repels", number)),
-            )
-            yield from (row for row in rows if row.owners and row.matched)
+            rows.append(Repulsion(key, about.owners(term), matched))
+            rows.append(Repulsion(key, about.owners(term, running=True), about.meant("repels", number)))
+        for job in self.units.jobs:
+            key, others = self.key(job.topology_key), job.opposite
+            if job.exclusive:
+                rows.append(Repulsion(key, about.owners(job), about.all_owners(others), "C15"))
+                rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
+        return (row for row in rows if row.owners and row.matched)
 
     def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:
         return self._attracted(terms, about.owners(terms), about.all_meant("attracts", number))
@@ -508,7 +518,7 @@ class _Closing:
             found["C13"].append(None if running else self.by_anti_affinity(neighbours, keeping))
             found["C14"].append(None if running else self.by_spread(neighbours))
             found["C7"].append(self.by_unit(neighbours))
-            found["C15"].append(self.by_exclusion(neighbours))
+            found["C15"].append(self.by_exclusion(neighbours, running=running))
         return {rule: tuple(rows) for rule, rows in found.items()}
 
     def by_affinity(self, neighbours: Neighbours) -> BoolArray | None:
@@ -549,13 +559,16 @@ class _Closing:
                 found = outside if found is None else found | outside
         return self._share(found)
 
-    def by_exclusion(self, neighbours: Neighbours) -> BoolArray | None:
-        """C15: domains of other units that are exclusive in the same key."""
-        found: BoolArray | None = None
-        for unit in neighbours.units:
-            taken = self._kinds.units.taken(unit)
-            if taken:
-                there = self._kinds.within(unit.topology_key, taken)
+    def by_exclusion(self, neighbours: Neighbours, *, running: bool) -> BoolArray | None:
+        """C15: domains of other units that are exclusive in the same key; for a pod of a JobSet's Job those of Jobs
+        that it may not be beside.
+        """
+        units, found = self._kinds.units, None
+        closed = [(unit.topology_key, units.taken(unit)) for unit in neighbours.units]
+        closed += [(job.topology_key, units.beside(job)) for job in neighbours.jobs if not running]
+        for key, domains in closed:
+            if domains:
+                there = self._kinds.within(key, domains)
                 found = there if found is None else found | there
         return self._share(found)
 
@@ -575,7 +588,7 @@ class _KindClasses:
         self._owners: dict[tuple[object, bool], list[int]] = defaultdict(list)
         self._meant: dict[tuple[str, int, bool], list[int]] = defaultdict(list)
         for (asked, meant, running), kind in signatures.items():
-            for each in (*asked.anti_affinity, *asked.spread, asked.affinity, *asked.units):
+            for each in (*asked.anti_affinity, *asked.spread, asked.affinity, *asked.units, *asked.jobs):
                 self._owners[each, running] += classes[kind]
             for name, number in meant:
                 self._meant[name, number, running] += classes[kind]

@@ -13,12 +13,13 @@ has it in a domain.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from placer.instance import Pod, PodState
-from placer.instance.problem import DomainUnit, Neighbours
+from placer.instance.problem import ChildJob, DomainUnit, Neighbours
 
 __all__ = ["Confinement", "Exclusion", "StandingUnits"]
 
@@ -55,6 +56,12 @@ class Exclusion:
     units: tuple[tuple[int, ...], ...]
 
 
+def _labels(asked: Neighbours) -> Iterator[str]:
+    """Topology keys of units and Jobs."""
+    yield from (unit.topology_key for unit in asked.units)
+    yield from (job.topology_key for job in asked.jobs)
+
+
 class StandingUnits:
     """Where pods that run are, by unit.
 
@@ -71,12 +78,16 @@ class StandingUnits:
     def __init__(
         self, pods: Iterable[Pod], asked: Sequence[Neighbours], domain: Callable[[str, str | None], int]
     ) -> None:
-        self._asked, labels = asked, {unit.topology_key for each in asked for unit in each.units}
+        self._asked = asked
+        labels = set(chain.from_iterable(map(_labels, asked)))
         self.domains: dict[DomainUnit, set[int]] = defaultdict(set)
+        self._jobs: dict[ChildJob, set[int]] = defaultdict(set)
         for pod in pods if labels else ():
-            for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
-                if unit.topology_key in labels:
+            if pod.state is PodState.BOUND and not labels.isdisjoint(_labels(pod.neighbours)):
+                for unit in pod.neighbours.units:
                     self.domains[unit].add(domain(unit.topology_key, pod.node))
+                for job in pod.neighbours.jobs:
+                    self._jobs[job].add(domain(job.topology_key, pod.node))
 
     def allowed(self, unit: DomainUnit) -> set[int] | None:
         """The domain that a unit may use: none where it is in two, or on nodes that are in none; None: any."""
@@ -91,6 +102,15 @@ class StandingUnits:
             return set()
         holders = self._holders.get(unit.topology_key, {})
         return {domain for domain, units in holders.items() if units - {unit}}
+
+    @property
+    def jobs(self) -> Iterable[ChildJob]:
+        """What pending pods are to exclusive Jobs of JobSets, each once."""
+        return dict.fromkeys(job for each in self._asked for job in each.jobs)
+
+    def beside(self, job: ChildJob) -> set[int]:
+        """Domains that pods hold which a pod of a JobSet's Job keeps off, or which keep it off."""
+        return self._jobs.get(job.opposite, set()) - {-1}
 
     @cached_property
     def _holders(self) -> Mapping[str, Mapping[int, set[DomainUnit]]]:

@@ -93,7 +93,8 @@ def _refuse(homes: Mapping[str, Set[str]], strangers: set[str], source: str) -> 
         if len(where) > 1
     ]
     if not homes:
-        faults = [Fault(source, None, "", "", f"{counted(strangers)}, none of them a node", "hosts that are nodes")]
+        told = f"{counted(strangers)}, none of them a node" if strangers else "no host on any switch"
+        faults = [Fault(source, None, "", "", told, "hosts that are nodes")]
     if faults:
         raise BadInstance(faults)
 

@@ -88,6 +88,9 @@ def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] =
         found = f"{len(fabric.of('Switch')):,} switches and {len(hosts):,} hosts with a name"
         raise BadInstance([Fault(source, None, "", "", found, "hosts whose names are those of nodes")])
     joined = _Joined(fabric, known)
+    if not joined.on:
+        found = f"{len(fabric.of('Switch')):,} switches and {counted(len(known), 'host')}, no link between them"
+        raise BadInstance([Fault(source, None, "", "", found, "a Switch with a link to a host's channel adapter")])
     return _discovery(_Levels(joined, _switch_names(fabric)), findings, len(hosts) - len(known))
 
 

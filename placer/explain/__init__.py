@@ -12,10 +12,10 @@ module              what it does
 ``decisions``       whether the group fits there, decided by counting and search, then once more by a solver
 ``causes``          smallest correction sets
 ``cases``           an input that can be changed, and what placing it anew gives
-``changes``         changes that may help: of the group (``group_changes``), of the cluster's other objects
-                    (``cluster_changes``), of nodes (``node_changes``), for neighbours (``neighbour_changes``), of
-                    what runs (``disruption_changes``)
-``shortage_words``  what there is too little of, by node and amount; ``neighbour_words`` who keeps whom away
+``changes``         changes that may help: of the group (``group_changes``), of its pods (``pod_changes``), of the
+                    cluster's other objects (``cluster_changes``), of nodes (``node_changes``), for neighbours
+                    (``neighbour_changes``), of what runs (``disruption_changes``)
+``shortage_words``  what there is too little of, by node and amount
 ``question``        what is asked, from the command's arguments
 ``explanation``     all of it for each group asked about
 ``jobs``            a job that is not submitted yet

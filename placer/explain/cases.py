@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
+from placer.instance.blueprints import Blueprint
+from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import named_group
 from placer.instance.instance_builder import make_instance
 from placer.instance.numa import NumaZone
 from placer.instance.pod_states import Ownership, gated_pods
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
+from placer.manifests.faults import path_text
 from placer.manifests.validation import no_collection
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
@@ -32,6 +35,7 @@ __all__ = [
     "Change",
     "Gated",
     "Placed",
+    "needed",
     "place",
     "pod_words",
     "with_free_zones",
@@ -41,6 +45,21 @@ __all__ = [
 
 #: Seconds for the orders of the greedy after its first, in each try.
 MORE_ORDERS = 0.5
+
+
+#: Things that are left out one by one, to see whether the group fits without them.
+DROPPED = 12
+
+Thing = TypeVar("Thing")
+
+
+def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
+    """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
+    left = list(things)
+    for each in things[:DROPPED]:
+        less = [other for other in left if other != each]
+        left = less if fits(less) else left
+    return left
 
 
 @dataclass(frozen=True)
@@ -173,7 +192,7 @@ class Case:
         cls,
         paths: Sequence[str | Path | Text],
         *,
-        with_: Sequence[str | Path] = (),
+        with_: Sequence[str | Path | Text] = (),
         without: Sequence[str] = (),
         set_: Sequence[str] = (),
         scheduler_name: str | None = None,
@@ -186,7 +205,7 @@ class Case:
         BadInstance, UsageError
             As :func:`placer.read.read`.
         """
-        raws = read_objects(paths, with_=with_, without=without, set_=set_)
+        raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
     @cached_property
@@ -262,6 +281,31 @@ class Case:
                 found: dict[str, Any] = json.loads(bytes(raw.text))
                 return found
         return None
+
+    def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
+        """Where the spec of a pod is written, as words of ``--set``, and what stands there; None where nowhere.
+
+        That of a pod which a workload would make is written there.
+        """
+        document = self.document("Pod", key.namespace, key.name)
+        if document is not None:
+            return f"{self.words('Pod', *key)}:spec", document.get("spec") or {}
+        made = self._blueprints.get(key)
+        if made is None:
+            return None
+        kind, group = made.owner.kind, made.owner.api_version.rpartition("/")[0]
+        found: Any = self.document(kind, made.owner.namespace, made.owner.metadata.name, group)
+        for step in (*made.path, "spec") if found is not None else ():
+            found = found[step]
+        words = self.words(kind, made.owner.namespace, made.owner.metadata.name, group)
+        return None if found is None else (f"{words}:{path_text((*made.path, 'spec'))}", found)
+
+    @cached_property
+    def _blueprints(self) -> Mapping[Key, Blueprint]:
+        """Pod that a workload would make to how it comes about."""
+        objects = self._objects
+        made = expand(objects, only_added=objects.snapshot is not None).blueprints
+        return {Key(each.owner.namespace, name): each for each in made for _, name in each.names()}
 
     @cached_property
     def _named(self) -> Mapping[tuple[str, str], list[RawObject]]:

@@ -9,11 +9,11 @@ from itertools import combinations
 from placer.codes import ReasonCode
 from placer.explain.decisions import LoneGroup
 from placer.explain.lifts import lift, rules_of
-from placer.explain.neighbour_words import asked_words
 from placer.explain.shortage_words import outside_words, refused_words, shortage_words
 from placer.instance import GroupKey, Instance
 from placer.placement import Placement
 from placer.reasons.cause import plural
+from placer.reasons.neighbour_words import NeighbourWords
 from placer.reasons.relaxations import TRIED
 
 __all__ = ["Correction", "GroupCause", "corrections"]
@@ -110,10 +110,12 @@ def _is_smallest(group: LoneGroup, codes: frozenset[str]) -> bool:
 
 
 def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
-    of, found = group.instance.groups[group.key], []
+    of, found, words = group.instance.groups[group.key], [], NeighbourWords(group.instance)
     for code in group.codes:
         if code in codes:
-            texts = [asked_words(group.instance, of, code), _message(group, code, codes)]
+            message = _message(group, code, codes)
+            asked = words.asked((group.instance.pods[key] for key in of.pending), code)
+            texts = [asked if asked.split(": ")[0] not in message else "", message]
             texts += [outside_words(group.instance, of)] if code == "TopologyTooNarrow" else []
             existing = (
                 f"for its {plural(len(of.pending), 'pending pod')}: " if "GangIncomplete" in codes - {code} else ""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from placer.deadline import Deadline
 from placer.errors import PlacerError
 from placer.explain.cases import Case, Change, Placed, place
-from placer.explain.cluster_changes import ended_gangs, larger_queues
+from placer.explain.cluster_changes import deleted_pods, ended_gangs, larger_queues
 from placer.explain.disruption_changes import least_disturbed
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
 from placer.explain.node_changes import ADD, added_nodes, freed_nodes
+from placer.explain.pod_changes import other_labels, smaller_pods
 
 if TYPE_CHECKING:
     from placer.explain.question import Disturb, Question, Search
@@ -33,12 +34,15 @@ FIRSTS, PAIRS = 24, 3
 
 #: What proposes changes, in the order in which they are tried while there is time.
 PROPOSALS: tuple[Proposal, ...] = (
+    deleted_pods,
     freed_nodes,
     labelled_domains,
     corrected,
     larger_queues,
     wider_tier,
     fewer_members,
+    other_labels,
+    smaller_pods,
     calls,
     looser_neighbours,
     ended_gangs,
@@ -191,7 +195,11 @@ def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
 
 
 def _left_out(question: Question, placed: Placed | None) -> tuple[GroupKey, ...] | None:
-    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group."""
-    if placed is None or question.key not in placed.admitted:
+    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group.
+
+    Of equal groups it is all one which of them are admitted.
+    """
+    equal, before = question.equal or frozenset({question.key}), question.placed.admitted
+    if placed is None or len(equal & placed.admitted) <= len(equal & before):
         return None
-    return tuple(sorted(question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted))
+    return tuple(sorted((before & frozenset(placed.instance.groups)) - placed.admitted - equal))

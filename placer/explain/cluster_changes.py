@@ -1,4 +1,4 @@
-"""Changes of what stands around the group: capability of queues, gangs that end."""
+"""Changes of what stands around the group: capability of queues, pods that are being deleted, gangs that end."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.disruption import protections
-from placer.explain.cases import Change, pod_words, without_pods
+from placer.explain.cases import Change, needed, pod_words, without_pods
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
 from placer.instance.gangs import VOLCANO
 from placer.quantity import format_amount
-from placer.reasons.cause import plural
-from placer.words import and_list
+from placer.reasons.cause import NAMED, plural
+from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["ended_gangs", "larger_queues"]
+__all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
 
 #: How much these changes disturb, the least first.
-QUEUE, END = 3, 6
+WAIT, QUEUE, END = -1, 3, 6
 
 #: Gangs that are screened, the smallest first, and changes that are told of them.
 SCREENED, TOLD = 30, 2
@@ -71,6 +71,21 @@ def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int
     path = question.instance.queue_path
     there = (pod for pod in question.instance.pods.values() if pod.state.on_node)
     return sum(pod.requests[resource] for pod in (*there, *new) if queue in path(pod.queue))
+
+
+def deleted_pods(question: Question) -> Iterator[Change]:
+    """The end of pods that are being deleted already and hold their room still."""
+    ending = sorted(pod.key for pod in question.instance.pods.values() if pod.state is PodState.TERMINATING)
+
+    def fits(keys: Sequence[Key]) -> bool:
+        return question.fits(without_pods(question.instance, frozenset(keys)))
+
+    if ending and fits(ending):
+        keys = needed(ending, lambda less: bool(less) and fits(less))
+        names = and_list(some([f"Pod {key}" for key in keys], NAMED))
+        verb = "is" if len(keys) == 1 else "are"
+        message = f"wait for the end of {names}, which {verb} being deleted already"
+        yield Change(message, (WAIT, len(keys)), without=pod_words(keys))
 
 
 def ended_gangs(question: Question) -> Iterator[Change]:

@@ -69,7 +69,7 @@ def _is_limited(instance: Instance, group: Group) -> bool:
 
 
 def _is_exclusive(_: Instance, pod: Pod) -> bool:
-    return any(unit.exclusive for unit in pod.neighbours.units)
+    return bool(pod.neighbours.jobs) or any(unit.exclusive for unit in pod.neighbours.units)
 
 
 def _calls(instance: Instance, pod: Pod) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placer.codes import REASONS
@@ -14,10 +15,10 @@ from placer.explain.cases import Case, Gated, Placed
 from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
-from placer.explain.lifts import RULES_OF
+from placer.explain.lifts import RULES_OF, rules_of
 from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.preempt import preempt
@@ -57,17 +58,20 @@ class Explanation:
     group
         Its key.
     admitted
-        Whether it does not wait at all.
+        Whether none of its pods waits but optional ones.
     corrections
-        Correction sets, the smallest first; empty for an admitted group, and where nothing was decided in time.
+        Correction sets, the smallest first; of an admitted group why its optional pods wait, empty where none does;
+        empty where nothing was decided in time.
     changes
         What would admit it.
     reason
-        What ``solve`` says of it; None for an admitted group.
+        What ``solve`` says of it; None where none of its pods waits.
     gated
         Its pods that scheduling gates hold back, which count as missing.
     pods, needed
-        How many of its pods wait, and how many it needs of such, at least.
+        How many of its pods wait, and how many it needs of such, at least: of an admitted group none.
+    equal
+        Other groups that wait, which nothing tells from this one: a change admits one of them, and no matter which.
     """
 
     group: GroupKey
@@ -78,6 +82,7 @@ class Explanation:
     gated: Mapping[Key, Gated] = field(default_factory=dict)
     pods: int = 0
     needed: int = 0
+    equal: tuple[GroupKey, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -86,6 +91,9 @@ class Explanation:
             "group": self.group.as_dict(),
             "causes": sets[0] if sets else [],
             "otherCauses": sets[1:],
+            "admitted": self.admitted,
+            "pods": self.pods,
+            "equal": [{"namespace": key.namespace, "name": key.name} for key in self.equal],
             "changes": [_change_dict(each) for each in self.changes],
             "gated": [
                 {"namespace": key.namespace, "name": key.name, "gates": list(pod.gates)}
@@ -211,9 +219,9 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
 
 
 def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
-    """Groups with pending pods that are not admitted, or are among ``also``."""
-    groups = placed.instance.groups.items()
-    return [key for key, group in groups if group.pending and (key in also or key not in placed.admitted)]
+    """Groups with pending pods that are not admitted, of which optional ones get no node, or that are in ``also``."""
+    groups, there = placed.instance.groups.items(), placed.placement.node_of.keys()
+    return [key for key, group in groups if group.pending and (key in also or not there >= set(group.pending))]
 
 
 def explain(
@@ -240,11 +248,32 @@ def explain(
     placed = placed or as_things_stand(case, deadline, keys)
     told = _reasons(placed, deadline)
     keys = waiting(placed) if keys is None else keys
-    found = []
-    for at, key in enumerate(keys):
-        share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
-        found.append(_explained(case, key, placed, told.get(key), share))
-    return found
+    equal = _equal_pods(placed.instance)
+    found: dict[object, Explanation] = {}
+    kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
+    for key, kind in kinds.items():
+        if kind not in found:
+            share = Deadline.within(max(0.0, deadline.left) / (len({*kinds.values()}) - len(found)))
+            found[kind] = _explained(case, key, placed, told.get(key), share, equal.get(key, frozenset()))
+    return [replace(found[kinds[key]], group=key, equal=_waiting_like(key, kinds[key], equal, told)) for key in keys]
+
+
+def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
+    """Pending pods in no PodGroup to all that no rule and no value tells from each, itself among them."""
+    kinds: dict[object, set[GroupKey]] = defaultdict(set)
+    meant = {each.pods[0]: each.neighbours for each in make_dense(instance).classes}
+    for pod in instance.pending:
+        if pod.group is not None and not pod.group.api_group:
+            plain = replace(pod, name="", group=None, created=0.0, labels={})
+            kinds[plain, meant.get(pod.key)].add(pod.group)
+    return {key: frozenset(keys) for keys in kinds.values() if len(keys) > 1 for key in keys}
+
+
+def _waiting_like(
+    key: GroupKey, kind: object, equal: Mapping[GroupKey, frozenset[GroupKey]], told: Mapping[GroupKey, Reason]
+) -> tuple[GroupKey, ...]:
+    """The others that wait as a group does."""
+    return tuple(sorted(each for each in equal.get(key, ()) if each != key and (equal[each], told.get(each)) == kind))
 
 
 def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
@@ -252,16 +281,28 @@ def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
     return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
 
 
-def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None, deadline: Deadline) -> Explanation:
+def _explained(
+    case: Case, key: GroupKey, placed: Placed, reason: Reason | None, deadline: Deadline, equal: frozenset[GroupKey]
+) -> Explanation:
     if key in placed.admitted or not case.instance.groups[key].pending:
-        return Explanation(key, admitted=True)
+        return _optional(case.instance.groups[key], placed, reason)
     lone = LoneGroup(case.instance, key, deadline)
     fits = lone.confirmed().fits
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
-    question = Question(case, key, placed, tuple(sets), deadline)
+    question = Question(case, key, placed, tuple(sets), deadline, equal=equal)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
     tried, group = tuple(changes(question, place_by_search, disturb_by_search)), case.instance.groups[key]
     return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
+
+
+def _optional(group: Group, placed: Placed, reason: Reason | None) -> Explanation:
+    """What is to be said of a group that is admitted: the reason of those of its pods that get no node."""
+    if reason is None:
+        return Explanation(group.key, admitted=True)
+    left = sum(key not in placed.placement.node_of for key in group.pending)
+    rules = rules_of(reason.code, group) if reason.code in RULES_OF else ()
+    cause = GroupCause(reason.code, rules, reason.message)
+    return Explanation(group.key, True, ((cause,),), reason=reason, pods=left)
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:
@@ -271,7 +312,8 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
     message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
     message = message.replace("beside this placement", "beside the waiting groups that are placed")
-    rivals = _rivals(case.instance, placed, lone)
+    named = beside.cause is not None and beside.cause.holds is None
+    rivals = "" if named else _rivals(case.instance, placed, lone)
     return GroupCause("Outcompeted", rules, f"{message}; {rivals}" if rivals else message)
 
 

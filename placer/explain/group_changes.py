@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change
-from placer.instance import Group, NetworkTopology, Pod
+from placer.instance import Dependency, Group, Instance, Key, NetworkTopology, Pod
+from placer.instance.communication import SAME_ZONE_COST, UNKNOWN_COST
 from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
 from placer.instance.problem import SubGroupPolicy
 from placer.reasons.cause import plural
@@ -21,8 +23,8 @@ __all__ = ["CALLS", "MADE_AGAIN", "GroupObject", "calls", "corrected", "fewer_me
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
 
-#: Costs of calls that are tried; a call over an unknown link counts as 100, and no cost is above the last.
-COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
+#: Costs of calls that are tried from the first one on which is found to let the group in.
+MORE_COSTS = 3
 
 #: What is said of changes that no API server lets anybody make to a pod that is there.
 MADE_AGAIN = " (its pods must be made again)"
@@ -106,18 +108,11 @@ def fewer_members(question: Question) -> Iterator[Change]:
     group, written = question.group, GroupObject(question)
     if written.document is None or group.policies or not group.key.api_group:
         return
-    low, high = group.placed_before, group.min_member
-    if high - low < 2:
+    fewer = range(group.min_member - 1, group.placed_before, -1)
+    at = bisect_left(fewer, True, key=lambda low: question.fits(question.with_group(_with_minimum(group, low))))
+    if at == len(fewer):
         return
-    if not question.fits(question.with_group(_with_minimum(group, low + 1))):
-        return
-    low += 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if question.fits(question.with_group(_with_minimum(group, middle))):
-            low = middle
-        else:
-            high = middle
+    low = fewer[at]
     message = f"start with {plural(low, 'member')} in place of {group.min_member}"
     yield Change(message, (MEMBERS, group.min_member - low), set_=(written.set(written.minimum, low),))
 
@@ -190,18 +185,56 @@ def calls(question: Question) -> Iterator[Change]:
         mine = {pod.workload for pod in question.pods if pod.app_group == app}
         for path, entry, ends in _dependencies(document or {}):
             if not mine.isdisjoint(ends):
-                yield from _easier(question.codes, f"{words}:{path}", entry, " -> ".join(ends))
+                yield from _easier(question, app, f"{words}:{path}", entry, ends)
 
 
-def _easier(codes: frozenset[str], path: str, entry: Mapping[str, Any], calls: str) -> Iterator[Change]:
-    """What a dependency asks for made easier step by step."""
-    edits: list[tuple[str, int]] = []
-    if "NetworkCost" in codes:
-        edits += [("maxNetworkCost", cost) for cost in COSTS if cost > int(entry.get("maxNetworkCost") or 0)]
-    if "Bandwidth" in codes and "minBandwidth" in entry:
-        edits.append(("minBandwidth", 0))
-    for field, value in edits:
-        yield Change(f"let {field} of {calls} be {value}", (CALLS, value), set_=(f"{path}.{field}={value}",))
+def _easier(
+    question: Question, app: Key, path: str, entry: Mapping[str, Any], ends: tuple[str, str]
+) -> Iterator[Change]:
+    """What a dependency asks for made easier, as little as lets the group in."""
+    found: list[tuple[str, int]] = []
+    if "NetworkCost" in question.codes:
+        asked = int(entry.get("maxNetworkCost") or 0)
+        found += [("maxNetworkCost", cost) for cost in _costs(question, app, ends, asked)]
+    if "Bandwidth" in question.codes:
+        found += [("minBandwidth", most) for most in _bandwidth(question, app, ends)]
+    for field, value in found:
+        message = f"let {field} of {' -> '.join(ends)} be {value}"
+        yield Change(message, (CALLS, value), set_=(f"{path}.{field}={value}",))
+
+
+def _costs(question: Question, app: Key, ends: tuple[str, str], asked: int) -> list[int]:
+    """Costs above what is asked for that a call may have, from the first on that is found to let the group in."""
+    network = question.instance.network
+    known = {SAME_ZONE_COST, UNKNOWN_COST, *(network.costs.values() if network is not None else ())}
+    costs = sorted(cost for cost in known if cost > asked)
+    at = bisect_left(costs, True, key=lambda cost: question.fits(_with_call(question, app, ends, cost=cost)))
+    return costs[at : at + MORE_COSTS]
+
+
+def _bandwidth(question: Question, app: Key, ends: tuple[str, str]) -> list[int]:
+    """The highest bandwidth below what is asked for that lets the group in; none where that is not found."""
+    every = question.instance.app_groups[app].dependencies
+    asked = next((each.min_bandwidth for each in every if (each.origin, each.destination) == ends), None) or 0
+    less = range(asked - 1, -1, -1)
+    at = bisect_left(less, True, key=lambda most: question.fits(_with_call(question, app, ends, bandwidth=most)))
+    return list(less[at : at + 1])
+
+
+def _with_call(
+    question: Question, app: Key, ends: tuple[str, str], cost: int | None = None, bandwidth: int | None = None
+) -> Instance:
+    """The instance in which one workload may call another at a higher cost, or with less bandwidth."""
+
+    def easier(each: Dependency) -> Dependency:
+        if (each.origin, each.destination) != ends:
+            return each
+        least = each.min_bandwidth if bandwidth is None else bandwidth or None
+        return replace(each, max_network_cost=each.max_network_cost if cost is None else cost, min_bandwidth=least)
+
+    groups = question.instance.app_groups
+    changed = replace(groups[app], dependencies=tuple(map(easier, groups[app].dependencies)))
+    return question.instance.keeping_held(app_groups={**groups, app: changed})
 
 
 def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, str]]]:

@@ -5,6 +5,7 @@ Near and apart from others, spread (C12, C13, C14), in one domain of a label (C7
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,6 @@ __all__ = ["labelled_domains", "looser_neighbours"]
 
 #: Values of one label that are tried.
 VALUES = 16
-
-#: Values of maxSkew that are tried.
-SKEWS = (2, 3, 4, 5, 8, 10, 20, 50, 100, 1000, 10_000)
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -64,7 +62,8 @@ def _left_out(question: Question, code: str, field: str, written: str, asks: str
         return replace(asked, **{field: ()})
 
     if pods and question.fits(question.with_neighbours(without)):
-        edits = tuple(f"{_words(pod)}:spec.affinity.{written}.{_REQUIRED}=" for pod in pods)
+        specs = filter(None, (question.case.pod_spec(pod.key) for pod in pods))
+        edits = tuple(dict.fromkeys(f"{words}.affinity.{written}.{_REQUIRED}=" for words, _ in specs))
         said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=edits)
 
@@ -109,26 +108,28 @@ def _annotations(question: Question, pod: Pod) -> Iterator[str]:
 
 
 def _wider_skew(question: Question) -> Iterator[Change]:
-    """The lowest maxSkew of those that are tried that lets the group in."""
-    for skew in SKEWS:
+    """The lowest maxSkew that lets the group in: none is above the number of pods that may be counted."""
+    most = len(question.instance.pods)
 
-        def wide(asked: Neighbours, skew: int = skew) -> Neighbours:
-            return replace(
+    def wide(skew: int) -> Instance:
+        return question.with_neighbours(
+            lambda asked: replace(
                 asked, spread=tuple(replace(each, max_skew=max(skew, each.max_skew)) for each in asked.spread)
             )
+        )
 
-        if question.fits(question.with_neighbours(wide)):
-            edits = tuple(edit for pod in question.pods for edit in _skews(question, pod, skew))
-            yield Change(f"let maxSkew be {skew}{MADE_AGAIN}", (CALLS, skew), set_=edits)
-            return
+    skew = 2 + bisect_left(range(2, most + 1), True, key=lambda skew: question.fits(wide(skew)))
+    if skew <= most:
+        edits = dict.fromkeys(edit for pod in question.pods for edit in _skews(question, pod, skew))
+        yield Change(f"let maxSkew be {skew}{MADE_AGAIN}", (CALLS, skew), set_=tuple(edits))
 
 
 def _skews(question: Question, pod: Pod, skew: int) -> Iterator[str]:
-    document = question.case.document("Pod", pod.namespace, pod.name) or {}
-    written: Sequence[dict[str, Any]] = (document.get("spec") or {}).get("topologySpreadConstraints") or ()
+    words, spec = question.case.pod_spec(pod.key) or ("", {})
+    written: Sequence[dict[str, Any]] = spec.get("topologySpreadConstraints") or ()
     for at, each in enumerate(written):
         if each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("maxSkew", 0) < skew:
-            yield f"{_words(pod)}:spec.topologySpreadConstraints[{at}].maxSkew={skew}"
+            yield f"{words}.topologySpreadConstraints[{at}].maxSkew={skew}"
 
 
 def _words(pod: Pod) -> str:

@@ -10,10 +10,11 @@ from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from placer.explain.cases import Change, with_free_zones
+from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.keys import label_word
+from placer.instance.problem import Term
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
@@ -33,8 +34,8 @@ LAST = 9
 #: Labels that say where a node is, and taints that say how it is: no wish can change these.
 _PLACES, _STATES = "topology.kubernetes.io/", "node.kubernetes.io/"
 
-#: Nodes that are left out one by one, to see whether the group fits without them.
-DROPPED = 12
+#: Labels that say what a node is: nobody can make them another.
+_FACTS = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
 
 #: Nodes of which copies are tried, each of another domain.
 TEMPLATES = 8
@@ -89,11 +90,50 @@ def _tolerates(pod: Pod, taint: Taint) -> bool:
 
 
 def _labelled(node: Node, pod: Pod) -> Node | None:
-    missing = {key: value for key, value in pod.constraints.selector if node.labels.get(key) != value}
-    for mark in pod.constraints.marks if node.labels.get(NODE_GROUP) is None else ():
-        asked = (each for each in mark.term.expressions if (each.key, each.operator) == (NODE_GROUP, "In"))
-        missing |= {each.key: each.values[0] for each in asked}
-    return replace(node, labels={**node.labels, **missing}) if missing else None
+    labels = _meeting_all(pod.constraints.required, node.name, {**node.labels, **dict(pod.constraints.selector)})
+    if labels is None:
+        return None
+    if node.labels.get(NODE_GROUP) is None:
+        labels |= {key: value for mark in pod.constraints.marks for key, value in _node_group(mark.term)}
+    fixed = all(labels.get(key) == node.labels.get(key) for key in _FACTS)
+    return replace(node, labels=labels) if fixed and labels != node.labels else None
+
+
+def _meeting_all(required: Sequence[Sequence[Term]], name: str, labels: dict[str, str]) -> dict[str, str] | None:
+    """The labels with which a node meets a term of each list, with as few changes as each list allows; None: none."""
+    found = labels
+    for terms in required:
+        ways = (_meeting(term, name, found) for term in terms)
+        possible = [way for way in ways if way is not None]
+        least = min(possible, key=lambda way: len(way.items() ^ labels.items()), default=None)
+        if least is None:
+            return None
+        found = least
+    return found
+
+
+def _node_group(term: Term) -> Iterator[tuple[str, str]]:
+    """The label that makes a node of no group one of the first group that a term asks for."""
+    for asked in term.expressions:
+        if (asked.key, asked.operator) == (NODE_GROUP, "In"):
+            yield asked.key, asked.values[0]
+
+
+def _meeting(term: Term, name: str, labels: Mapping[str, str]) -> dict[str, str] | None:
+    """The labels with which a node of a name meets a term of node affinity; None where none would."""
+    found = dict(labels)
+    for asked in term.expressions:
+        if asked.holds(found.get(asked.key)):
+            continue
+        found.pop(asked.key, None)
+        match asked.operator:
+            case "In":
+                found[asked.key] = asked.values[0]
+            case "Exists":
+                found[asked.key] = "true"
+            case "Gt" | "Lt" if asked.values[0].lstrip("-").isdecimal():
+                found[asked.key] = str(int(asked.values[0]) + (1 if asked.operator == "Gt" else -1))
+    return found if term.matches(Node(name, Resources(), found)) else None
 
 
 #: Way to the field that it changes.
@@ -126,11 +166,11 @@ def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]
         return ()
     there = set(decision.placement.node_of.values())
     used = [name for name in opened if name in there]
-    for name in used[:DROPPED]:
-        less = {each: opened[each] for each in used if each != name}
-        if question.fits(_with_nodes(question.instance, less)):
-            used.remove(name)
-    return tuple(used)
+    return tuple(
+        needed(
+            used, lambda names: question.fits(_with_nodes(question.instance, {each: opened[each] for each in names}))
+        )
+    )
 
 
 def _with_nodes(instance: Instance, nodes: Mapping[str, Node]) -> Instance:
@@ -165,13 +205,14 @@ def _tolerated(question: Question, names: Sequence[str]) -> Iterator[Change]:
     new = [(pod, [taint for taint in taints if not _tolerates(pod, taint)]) for pod in question.pods]
     said = and_list(sorted({f"{taint.key}:{taint.effect}" for _, more in new for taint in more}))
     if _STATES not in said:
-        edits = tuple(filter(None, (_with_tolerations(pod, more) for pod, more in new)))
-        yield Change(f"tolerate the taint {said} in its pods", (UNTAINT, 0), set_=edits)
+        edits = dict.fromkeys(filter(None, (_with_tolerations(question, pod, more) for pod, more in new)))
+        yield Change(f"tolerate the taint {said} in its pods", (UNTAINT, 0), set_=tuple(edits))
 
 
-def _with_tolerations(pod: Pod, taints: Sequence[Taint]) -> str:
+def _with_tolerations(question: Question, pod: Pod, taints: Sequence[Taint]) -> str:
     """Words of ``--set`` by which a pod tolerates some taints, too; empty where there is none."""
-    if not taints:
+    words, _ = question.case.pod_spec(pod.key) or ("", None)
+    if not taints or not words:
         return ""
     more = [Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints]
     every = [
@@ -179,7 +220,7 @@ def _with_tolerations(pod: Pod, taints: Sequence[Taint]) -> str:
         for each in (*pod.constraints.tolerations, *more)
     ]
     written = [{field: value for field, value in each.items() if value} for each in every]
-    return f"pod/{pod.namespace}/{pod.name}:spec.tolerations={json.dumps(written)}"
+    return f"{words}.tolerations={json.dumps(written)}"
 
 
 def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
@@ -191,6 +232,9 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
             if old.get(key) != value:
                 said.add(f"{key}={label_word(value)}")
                 edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
+        gone = sorted(old.keys() - opened[name].labels.keys())
+        said |= {f"without {key}" for key in gone}
+        edits += [f"node/{name}:metadata.labels[{key}]=" for key in gone]
     place = any(each.startswith(_PLACES) for each in said)
     message = f"label {named_nodes(names)} {and_list(sorted(said))}" + (", if that is where it is" if place else "")
     return Change(message, (LAST if place else LABEL, len(names)), set_=tuple(edits))

@@ -34,7 +34,10 @@ _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
     "PodAntiAffinity": lambda asked: (term.topology_key for term in asked.anti_affinity),
     "TopologySpread": lambda asked: (key for limit in asked.spread for key in limit.keys),
     "TopologyTooNarrow": lambda asked: (unit.topology_key for unit in asked.units),
-    "Exclusive": lambda asked: (unit.topology_key for unit in asked.units if unit.exclusive),
+    "Exclusive": lambda asked: (
+        *(unit.topology_key for unit in asked.units if unit.exclusive),
+        *(job.topology_key for job in asked.jobs),
+    ),
 }
 
 
@@ -61,6 +64,8 @@ class Question:
         Finds what must go for the group; None: nothing that runs is disturbed.
     lifted
         Causes that are set aside wherever a change is screened, because another change is to follow.
+    equal
+        Groups that nothing tells from this one, itself among them: a change helps where it admits one more of them.
     """
 
     case: Case
@@ -71,6 +76,7 @@ class Question:
     search: Search | None = None
     disturb: Disturb | None = None
     lifted: frozenset[str] = frozenset()
+    equal: frozenset[GroupKey] = frozenset()
 
     @property
     def codes(self) -> frozenset[str]:

@@ -110,6 +110,7 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     places = _places(instance)
     _one_domain(places, findings)
     _exclusive(places, findings)
+    _beside_exclusive_jobs(instance, findings)
     looks = (
         ("C8", broken_costs),
         ("C9", broken_links),
@@ -201,6 +202,23 @@ def _exclusive(places: UnitPlaces, findings: Findings) -> None:
                 f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={label_word(domain)}"
             )
             findings.add(CODE, min(names), message)
+
+
+def _beside_exclusive_jobs(instance: Instance, findings: Findings) -> None:
+    """C15 of Jobs of JobSets that are not exclusive."""
+    there: dict[tuple[str, str], dict[bool, Pod]] = defaultdict(dict)
+    for pod in instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND else ():
+            value = domain_of(instance.nodes, pod.node, job.topology_key)
+            if value is not None:
+                there[job.topology_key, value].setdefault(job.exclusive, pod)
+    for (label, domain), pods in there.items():
+        if len(pods) > 1:
+            message = (
+                f"C15: the Job of Pod {pods[True].key} is exclusive in {label}, and Pod {pods[False].key} of another "
+                f"JobSet's Job runs in {label}={domain}, too"
+            )
+            findings.add(CODE, f"Pod {pods[True].key}", message)
 
 
 def _places(instance: Instance) -> UnitPlaces:

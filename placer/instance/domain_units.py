@@ -24,7 +24,7 @@ from placer.instance.gangs import (
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey, Key
-from placer.instance.problem import DomainUnit
+from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.base import controller
 from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DOMAIN_ANNOTATIONS",
     "EXCLUSIVE_ANNOTATIONS",
+    "child_jobs",
+    "exclusive_job_keys",
     "exclusive_units",
     "pod_set_label",
     "pod_set_units",
@@ -47,6 +49,7 @@ EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB
 #: Annotations of pods that name the label in one domain of which something must be.
 DOMAIN_ANNOTATIONS = (*EXCLUSIVE_ANNOTATIONS, KUEUE_REQUIRED)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+_JOB_KEY = "jobset.sigs.k8s.io/job-key"
 
 
 def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainUnit, ...]:
@@ -66,6 +69,21 @@ def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
         for name, key, unit in _asked(pod)
         if unit
     )
+
+
+def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
+    """The node labels in which some Job of a JobSet is exclusive."""
+    written = ((pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY) for pod in pods if pod.metadata.annotations)
+    return tuple(sorted(set(filter(None, written))))
+
+
+def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
+    """What a pod is to the Jobs of JobSets that are exclusive in some labels; nothing where it is of no such Job."""
+    labels = pod.metadata.labels or {}
+    if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
+        return ()
+    own = (pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY)
+    return tuple(ChildJob(key, key == own) for key in keys)
 
 
 def unnamed_units(pod: PodManifest) -> Iterator[str]:

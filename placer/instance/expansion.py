@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
 
-__all__ = ["LIMIT", "Expansion", "documents", "expand"]
+__all__ = ["LIMIT", "Expansion", "documents", "expand", "suspended_workloads"]
 
 
 TASK = "volcano.sh/task-spec"
@@ -247,7 +247,8 @@ class Census:
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
-        self._owned: dict[_Owner, set[str]] = defaultdict(set)
+        #: Owner to the uids under which it is named, each with an object that does so.
+        self._owned: dict[_Owner, dict[str, str]] = defaultdict(dict)
         self._orphans: dict[tuple[str, str], PodManifest] = {}
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
@@ -265,21 +266,33 @@ class Census:
             key = (pod.namespace, owner.api_version, owner.kind, owner.name, owner.uid or "", ending)
             if key not in seen:  # pods of one template tell the same
                 seen.add(key)
-                self._add_owner(pod.namespace, owner, ending)
+                self._add_owner(pod, owner, ending)
 
-    def _add_owner(self, namespace: str, owner: OwnerReference, ending: str) -> None:
+    def _add_owner(self, pod: PodManifest, owner: OwnerReference, ending: str) -> None:
         """Note that an owner has a pod, and the Deployment above it where it is a ReplicaSet."""
-        self._note(namespace, owner)
+        namespace = pod.namespace
+        self._note(namespace, owner, f"Pod {namespace}/{pod.name}")
         if (_group(owner), owner.kind) == ("apps", "ReplicaSet"):
             above = self._above.get((namespace, owner.name))
             if above is not None:
-                self._note(namespace, above)
+                self._note(namespace, above, f"ReplicaSet {namespace}/{owner.name}")
             else:
                 name = owner.name.removesuffix(f"-{ending or owner.name.rpartition('-')[2]}")
-                self._owned[(namespace, "apps", "Deployment", name)].add("")
+                self._owned[(namespace, "apps", "Deployment", name)][""] = ""
 
-    def _note(self, namespace: str, owner: OwnerReference) -> None:
-        self._owned[(namespace, _group(owner), owner.kind, owner.name)].add(owner.uid or "")
+    def _note(self, namespace: str, owner: OwnerReference, by: str) -> None:
+        self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
+
+    def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
+        """Objects that name a workload that has no pods, and not by its uid: they are of an earlier one of its name."""
+        key = (workload.namespace, workload.group, workload.kind, workload.name)
+        for uid, by in self._owned.get(key, {}).items():
+            message = (
+                f"metadata.ownerReferences: found {workload.kind} {workload.name} of uid {uid}, expected "
+                f"{workload.metadata.uid}, that of {workload.kind} {workload.namespace}/{workload.name}: this one does "
+                "not own it, and pods of its own are made"
+            )
+            yield Finding("UnknownReference", by, message)
 
     def _add_orphan(self, pod: PodManifest) -> None:
         self._orphans[(pod.namespace, pod.name)] = pod
@@ -300,7 +313,7 @@ class Census:
         say nothing.
         """
         key = (workload.namespace, workload.group, workload.kind, workload.name)
-        uids, uid = self._owned.get(key, set()), workload.metadata.uid
+        uids, uid = self._owned.get(key, {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
             return True
         of_set = SET_LABELS.get((workload.group, workload.kind))
@@ -409,6 +422,12 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
 
 
+def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
+    """Workloads that make no pods since they are suspended, and that are read."""
+    jobs = [each for each in objects.jobs if each.spec.suspend]
+    return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
+
+
 def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
     """PodGroups of Kubernetes that are not there yet."""
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
@@ -433,7 +452,8 @@ def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_C
             total += each.size
             _check_total(total, each.workload, objects)
             if not any(map(census.has_named, each.blueprints)):
-                found.append(each)
+                others = tuple(census.of_other_uids(each.workload)) if each.size else ()
+                found.append(replace(each, findings=(*each.findings, *others)))
     return found
 
 

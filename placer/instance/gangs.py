@@ -395,7 +395,7 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod with what its group has to know of it; ``state`` None: it has succeeded."""
+    """A pod with what its group has to know of it; ``state`` None: it has succeeded, and maybe counts no more."""
 
     pod: PodManifest
     key: Key
@@ -404,6 +404,7 @@ class PodEntry:
     group: GroupKey | None = None
     role: str = ""
     slot: Slot | None = None
+    counts: bool = True
 
 
 #: Scheduler to what it reads: the API group of PodGroups first, then those that stand for marks.
@@ -535,20 +536,26 @@ def call_roster(
     Returns
     -------
     list of PodEntry
-        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang of
-        Volcano or Kueue, which count them on.
+        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang; only
+        Volcano and Kueue count these on.
     """
     entries = []
     owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        if state is None and gang.group.key.api_group not in _COUNTING_SUCCEEDED:
+        counts = _counts(state, gang)
+        if not counts and gang is _NO_GANG:
             continue
         priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
-        slot = find_slot(gang.splitters, pod.metadata.labels or {})
-        entries.append(PodEntry(pod, key, state, priority, group, _role_in(group, pod.metadata), slot))
+        slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+        entries.append(PodEntry(pod, key, state, priority, group, _role_in(group, pod.metadata), slot, counts))
     return entries
+
+
+def _counts(state: PodState | None, gang: Gang) -> bool:
+    """Whether a pod is something to its gang still; ``state`` None: it has succeeded."""
+    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
 
 
 #: API groups of workloads that are gangs under Policy ``gangs: owners``.
@@ -617,7 +624,8 @@ def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Sl
         priority=gang.priority if gang.priority is not None else max(alive, default=0),
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
-        succeeded=_by_role(entry for entry in members if entry.state is None),
+        succeeded=_by_role(filter(_counts_on, members)),
+        finished=_keys(members, None),
     )
     return group, {slot: index for index, slot in enumerate(ordered)}
 
@@ -638,8 +646,12 @@ def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
     return slot[0], [(len(value) if value.isdecimal() else 0, value) for value in slot[1]]
 
 
-def _keys(entries: Iterable[PodEntry], state: PodState) -> tuple[Key, ...]:
+def _keys(entries: Iterable[PodEntry], state: PodState | None) -> tuple[Key, ...]:
     return tuple(entry.key for entry in entries if entry.state is state)
+
+
+def _counts_on(entry: PodEntry) -> bool:
+    return entry.state is None and entry.counts
 
 
 def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:

@@ -19,6 +19,8 @@ here                                      Node, Policy, and each pod with its pl
 ``unsupported``                           what is not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
+``ignored_fields``                        fields that limit what waits and that no rule reads
+``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
 ========================================  =================================================================
@@ -42,7 +44,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import pod_set_label, pod_set_units, units_of_group
+from placer.instance.domain_units import exclusive_job_keys, pod_set_label, pod_set_units, units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
@@ -60,6 +62,7 @@ from placer.instance.gangs import (
     note_misplaced_names,
     workload_gangs,
 )
+from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
@@ -74,9 +77,7 @@ from placer.instance.notices import (
     note_limits_without_tree,
     note_network,
     note_numatopologies,
-    note_pods_not_made,
     note_preferences,
-    note_queue_shares,
     note_refused,
     note_scheduled_once,
     note_unlimited_bandwidth,
@@ -106,6 +107,7 @@ from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
+from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
@@ -341,6 +343,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
+    note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -373,18 +376,9 @@ def make_instance(
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
     reads = PodReader(
-        nodes,
-        gangs,
-        groups,
-        sub_groups,
-        members,
-        queues,
-        refusals,
-        findings,
-        protection,
-        priorities,
-        zoned,
+        *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
+        neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
@@ -405,8 +399,11 @@ def make_instance(
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,
         set_aside=set_aside(pods_written, ownership),
+        absent_work=absent_work(objects, ownership),
     )
     _note(instance, objects, present, findings)
+    note_ignored_fields(instance, objects, entries, findings)
+    note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
 
@@ -571,7 +568,6 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     if "C10" not in instance.policy.rules_off:
         note_numatopologies(objects, findings)
     _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    note_queue_shares(instance, objects.queues, findings)
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)

@@ -10,7 +10,7 @@ Source: sigs.k8s.io/jobset ``pkg/controllers`` (``constructJob``, ``labelAndAnno
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from placer.kube.job_sets import (
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
+    MountingPodSpec,
     ReplicatedJob,
 )
 from placer.kube.pod import TolerationEntry
@@ -132,14 +133,23 @@ class JobSetExpansion:
             annotations=Marks(marks | exclusive, made.annotations.numbered),
             node_selector={_NAMESPACED_JOB: f"{job_set.namespace}_{name}"} if selected else {},
             tolerations=(_TOLERATION,) if selected else (),
+            claims=self._claims(replicated),
             subdomain=_subdomain(job_set) if named else None,
             pod_group=self._pod_group(replicated, index),
         )
 
+    def _claims(self, replicated: ReplicatedJob) -> dict[str, str]:
+        """Volumes of the set's claims that the pods of a Job mount, name of the volume to name of the claim."""
+        mounted = set(_mounted(replicated.template.spec.template.spec))
+        policies = self.job_set.spec.volume_claim_policies or ()
+        names = (each.metadata.name for policy in policies for each in policy.templates or ())
+        return {name: f"{name}-{self.job_set.name}" for name in names if name in mounted}
+
     def _marks(self, place: int, replicated: ReplicatedJob, index: int) -> dict[str, str]:
         """Labels of a Job's pods, which are annotations, too."""
         job_set = self.job_set
-        before = sum(map(_replicas, self._replicated[:place]))
+        earlier, group = self._replicated[:place], _group_name(replicated)
+        before = sum(map(_replicas, earlier))
         key = f"{job_set.namespace}/{_job_name(job_set, replicated, index)}"
         restarts = job_set.status.restarts if job_set.status is not None else None
         marks = {
@@ -151,7 +161,12 @@ class JobSetExpansion:
             "job-index": str(index),
             "job-key": hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest(),
             "job-global-index": str(before + index),
+            "group-name": group,
+            "group-replicas": str(_replicas_of(group, self._replicated)),
+            "job-group-index": str(_replicas_of(group, earlier) + index),
         }
+        if job_set.metadata.uid:
+            marks["jobset-uid"] = job_set.metadata.uid
         coordinator = job_set.spec.coordinator
         if coordinator is not None:
             pod = f"{coordinator.replicated_job}-{coordinator.job_index or 0}-{coordinator.pod_index or 0}"
@@ -237,6 +252,20 @@ _TOLERATION = TolerationEntry(key=_NO_SCHEDULE, operator="Exists", effect="NoSch
 
 def _replicas(replicated: ReplicatedJob) -> int:
     return 1 if replicated.replicas is None else replicated.replicas
+
+
+def _mounted(spec: MountingPodSpec) -> Iterator[str | None]:
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        yield from (mount.name for mount in container.volume_mounts or ())
+
+
+def _group_name(replicated: ReplicatedJob) -> str:
+    return replicated.group_name or "default"
+
+
+def _replicas_of(group: str, several: Iterable[ReplicatedJob]) -> int:
+    """Jobs of the replicated jobs of one group."""
+    return sum(_replicas(each) for each in several if _group_name(each) == group)
 
 
 def _job_name(job_set: JobSetManifest, replicated: ReplicatedJob, index: int) -> str:

@@ -30,6 +30,7 @@ from placer.kube.scheduling import UpstreamPodGroupManifest
 __all__ = ["LeaderWorkerSetExpansion"]
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
+_UNIQUE = "UniquePerReplica"
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,22 @@ class LeaderWorkerSetExpansion:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Workers that are not made yet."""
-        if not self._waits or self._size == 1 or not self._replicas:
-            return ()
+        """Workers that are not made yet, and subgroups that do not come out even."""
+        return tuple(self._findings())
+
+    def _findings(self) -> Iterator[Finding]:
         subject = f"LeaderWorkerSet {self.workers_set.namespace}/{self.workers_set.name}"
-        message = "workers wait for their leaders to be ready: their pods do not exist yet, and none is made"
-        return (Finding("DependsOn", subject, message),)
+        if self._waits and self._size > 1 and self._replicas:
+            message = "workers wait for their leaders to be ready: their pods do not exist yet, and none is made"
+            yield Finding("DependsOn", subject, message)
+        size, part = self._size, self._sub_group_size
+        whole = (size - 1,) if self._policy_type == "LeaderExcluded" else (size, size - 1)
+        if part is not None and (part > size or all(each % part for each in whole)):
+            message = (
+                f"size {size} is no multiple of subGroupSize {part}{', with or' if len(whole) > 1 else ''} without its "
+                "leader; leaderworkerset refuses such a set"
+            )
+            yield Finding("PartitionMismatch", subject, message)
 
     @property
     def _replicas(self) -> int:
@@ -95,17 +106,21 @@ class LeaderWorkerSetExpansion:
                 yield self._blueprint(index, workers, "workerTemplate", sub_group, workers=True)
 
     @property
-    def _leader_sub_group(self) -> int | None:
+    def _policy_type(self) -> str:
         policy = self.workers_set.spec.leader_worker_template.sub_group_policy
-        excluded = policy is not None and policy.sub_group_policy_type == "LeaderExcluded"
-        return None if self._sub_group_size is None or excluded else 0
+        return (policy.sub_group_policy_type if policy is not None else None) or "LeaderWorker"
+
+    @property
+    def _leader_sub_group(self) -> int | None:
+        return None if self._sub_group_size is None or self._policy_type == "LeaderExcluded" else 0
 
     def _sub_group(self, worker: int) -> int | None:
-        """Subgroup of a worker; a leader that comes out even with none is beside the first."""
+        """Subgroup of a worker; a leader is extra in the first where the workers alone divide, and all pods do not."""
         size = self._sub_group_size
         if size is None:
             return None
-        return (worker - 1) // size if (self._size - 1) % size == 0 else worker // size
+        extra = (self._size - 1) % size == 0 and self._size % size != 0
+        return (worker - extra) // size
 
     def _blueprint(
         self, index: int, numbers: range | list[int], field: str, sub_group: int | None, *, workers: bool = False
@@ -122,8 +137,6 @@ class LeaderWorkerSetExpansion:
         stem = leader if workers else owner.name
         named = spec or template.worker_template
         claims = [each.metadata.name for each in template.volume_claim_templates or ()]
-        network = owner.spec.network_config
-        shared = network is None or network.subdomain_policy != "UniquePerReplica"
         return Blueprint(
             owner=owner,
             path=("spec", "leaderWorkerTemplate", field),
@@ -136,8 +149,13 @@ class LeaderWorkerSetExpansion:
             claims={name: f"{name}-{{pod}}" for name in claims},
             maker=OwnerReference(api_version="apps/v1", kind="StatefulSet", name=stem, controller=True),
             pod_group=None if names_group(named) else leader,
-            subdomain=owner.name if shared else leader,
+            subdomain=leader if self._unique_subdomains else owner.name,
         )
+
+    @property
+    def _unique_subdomains(self) -> bool:
+        network = self.workers_set.spec.network_config
+        return network is not None and network.subdomain_policy == _UNIQUE
 
     def _labels(self, index: int, sub_group: int | None) -> dict[str, str]:
         """Labels that all pods of a replica and subgroup have."""
@@ -157,10 +175,13 @@ class LeaderWorkerSetExpansion:
         found = {f"{_PREFIX}size": str(self._size)}
         if leader is not None:
             found[f"{_PREFIX}leader-name"] = leader
+        elif self._unique_subdomains:
+            found[f"{_PREFIX}subdomainPolicy"] = _UNIQUE
         if said.get(REPLICA_EXCLUSIVE_TOPOLOGY):
             found[REPLICA_EXCLUSIVE_TOPOLOGY] = said[REPLICA_EXCLUSIVE_TOPOLOGY]
         if self._sub_group_size is not None:
             found[f"{_PREFIX}subgroup-size"] = str(self._sub_group_size)
+            found[f"{_PREFIX}subgroup-policy-type"] = self._policy_type
             if said.get(SUB_GROUP_EXCLUSIVE_TOPOLOGY):
                 found[SUB_GROUP_EXCLUSIVE_TOPOLOGY] = said[SUB_GROUP_EXCLUSIVE_TOPOLOGY]
         return found

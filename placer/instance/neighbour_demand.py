@@ -7,10 +7,10 @@ any other. Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/inter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.instance.domain_units import exclusive_units
+from placer.instance.domain_units import child_jobs, exclusive_units
 from placer.instance.eligibility import (
     MOST_VALUES,
     Requirements,
@@ -96,10 +96,17 @@ def _values_of_selector(selector: LabelSelector | None) -> int:
 
 
 class NeighboursPool:
-    """Reads what pods ask of others; pods that ask for the same share one object."""
+    """Reads what pods ask of others; pods that ask for the same share one object.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    exclusive_job_keys
+        Node labels in which Jobs of JobSets are exclusive.
+    """
+
+    def __init__(self, exclusive_job_keys: Sequence[str] = ()) -> None:
         self._known: dict[Neighbours, Neighbours] = {}
+        self._exclusive = exclusive_job_keys
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
         """Read what a pod asks of others; ``units`` are those that its group makes.
@@ -107,17 +114,19 @@ class NeighboursPool:
         Of one that asks for more than is looked at only its units are: where it waits, it is refused (C4).
         """
         spec, units = pod.spec, units + exclusive_units(pod)
-        if spec.affinity is None and spec.topology_spread_constraints is None and not units:
+        jobs = child_jobs(pod, self._exclusive) if self._exclusive else ()
+        if spec.affinity is None and spec.topology_spread_constraints is None and not units and not jobs:
             return NO_NEIGHBOURS
         affinity = spec.affinity
         made = (
-            Neighbours(units=units)
+            Neighbours(units=units, jobs=jobs)
             if any(too_many_neighbours(spec))
             else Neighbours(
                 affinity=_terms(affinity.pod_affinity if affinity is not None else None, pod),
                 anti_affinity=_terms(affinity.pod_anti_affinity if affinity is not None else None, pod),
                 spread=_spread(pod),
                 units=units,
+                jobs=jobs,
             )
         )
         return self._known.setdefault(made, made) if made else NO_NEIGHBOURS

@@ -43,9 +43,7 @@ __all__ = [
     "note_limits_without_tree",
     "note_network",
     "note_numatopologies",
-    "note_pods_not_made",
     "note_preferences",
-    "note_queue_shares",
     "note_refused",
     "note_scheduled_once",
     "note_unlimited_bandwidth",
@@ -73,6 +71,10 @@ def _message(unknown: UnknownField) -> str:
         return f"more fields of {unknown.kind} are unknown than are told, and objects after this one were not looked at"
     if unknown.path == "kind":
         return f"no kind {unknown.kind} is read{others}; found like it: {unknown.nearest}"
+    if unknown.elsewhere:
+        read = "it is read all the same" if unknown.is_read else "it decides nothing"
+        where = f"{unknown.path} is no field of {unknown.kind}, but one of {' and '.join(unknown.elsewhere)}{others}"
+        return f"{where}: an API server drops it, {read}"
     nearest = f"; found like it: {unknown.nearest}" if unknown.nearest else ""
     return f"{unknown.path} is no field of {unknown.kind} and decides nothing{others}{nearest}"
 
@@ -98,17 +100,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
-#: (API group, kind) of workloads that are not read, and whose pods would have to be there.
-_NOT_MADE = frozenset(
-    {
-        ("", "ReplicationController"),
-        ("apps", "DaemonSet"),
-    }
-)
 #: Kind by which Volcano describes the zones of a node.
 _NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
-#: Fields of a Queue that say what it is given beside others.
-_SHARES = ("weight", "guarantee", "deserved")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
@@ -129,42 +122,6 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
-    """Note, once per kind, workloads that no pod is made of offline and of which none is there: they take no room.
-
-    In a live ``cluster`` the pods that count are there, and nothing is noted.
-    """
-    found: dict[str, set[str]] = {}
-    for kind, workload in () if cluster else _not_made(objects):
-        found.setdefault(kind, set()).add(workload)
-    present = set(filter(None, map(_made_by, objects.pods))) if found else set()
-    for kind, workloads in found.items():
-        if workloads - present:
-            what = f"no pod of {counted(workloads - present)} is in the instance"
-            message = f"{kind} is not expanded, and {what}: its pods take no room and are not placed"
-            findings.add("UnsupportedKind", kind, message)
-
-
-def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
-    """Kind and name of each workload of which no pods are made offline."""
-    for group, kind, namespace, name in objects.skipped_names:
-        if (group, kind) in _NOT_MADE:
-            yield (f"{kind}.{group}" if group else kind), f"{kind} {namespace or 'default'}/{name}"
-    for each in objects.replica_sets:
-        if controller(each.metadata) is None:
-            yield "ReplicaSet.apps", f"ReplicaSet {each.namespace}/{each.name}"
-
-
-def _made_by(pod: PodManifest) -> str | None:
-    """The workload that made a pod, as far as it is of a kind of which no pods are made offline."""
-    for label, kind in _GANG_LABELS.items():
-        name = (pod.metadata.labels or {}).get(label)
-        if name is not None:
-            return f"{kind} {pod.namespace}/{name}"
-    owner = controller(pod.metadata)
-    return None if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
-
-
 def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
@@ -181,30 +138,9 @@ def note_preferences(
             findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
-def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:
-    """Note, once, what queues with pending pods are given beside each other and differ in: it decides nothing yet."""
-    asked = {pod.queue for pod in instance.pending}
-    shares = {f"Queue {each.name}": _shares(each) for each in queues if each.name in asked}
-    differing = [field for field in _SHARES if len({share[field] for share in shares.values()}) > 1]
-    if differing:
-        which = f"{' and '.join(differing)} of {counted(set(shares))}"
-        message = f"{which} differ and decide nothing yet: priority and capability do"
-        findings.add("QueueShareIgnored", min(shares), message)
-
-
 def _rather_not(node: NodeManifest) -> bool:
     taints = (node.spec.taints if node.spec is not None else None) or ()
     return any(taint.effect == "PreferNoSchedule" for taint in taints)
-
-
-def _shares(queue: QueueManifest) -> dict[str, object]:
-    """What a queue is given, in a form that compares: nothing written is nothing given."""
-    spec = queue.spec
-    guarantee = spec.guarantee if spec is not None else None
-    guaranteed = (guarantee.resource if guarantee is not None else None) or {}
-    amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
-    given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
-    return {"weight": (spec.weight if spec is not None else None) or 1, **given}
 
 
 def note_numatopologies(objects: Objects, findings: Findings) -> None:

@@ -433,6 +433,27 @@ class DomainUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildJob:
+    """That a pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
+
+    Parameters
+    ----------
+    topology_key
+        Node label.
+    exclusive
+        Whether the pod's own Job is exclusive in it: no pod of one that is not may be in its domain.
+    """
+
+    topology_key: str
+    exclusive: bool
+
+    @property
+    def opposite(self) -> ChildJob:
+        """The pods that it keeps off."""
+        return ChildJob(self.topology_key, not self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """What a pod asks of the pods around it; shared between equal pods.
 
@@ -447,16 +468,19 @@ class Neighbours:
     units
         The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
         exclusive.
+    jobs
+        What it is to exclusive Jobs of JobSets (C15), one for each of their keys.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadLimit, ...] = ()
     units: tuple[DomainUnit, ...] = ()
+    jobs: tuple[ChildJob, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread or self.units)
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
 
 
 #: A pod that asks nothing of others.
@@ -672,6 +696,8 @@ class Group:
         Members that run (not terminating).
     succeeded
         Members that finished and count as placed, by role (Volcano only).
+    finished
+        All members that succeeded, those among them that count no more; no rule looks at it.
     min_resources
         ``minResources``; no rule looks at it, other schedulers do (``policies``).
     invalid
@@ -694,6 +720,7 @@ class Group:
     pending: tuple[Key, ...] = ()
     bound: tuple[Key, ...] = ()
     succeeded: Mapping[str, int] = field(default_factory=dict)
+    finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
@@ -997,6 +1024,8 @@ class Instance:
         Whose pending pods are ours; None: any scheduler's.
     set_aside
         Pods that wait and are not ours.
+    absent_work
+        Suspended and gated work, counted and named: a sentence each.
     budgets
         Disruption budgets that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
     may_evict, may_move
@@ -1023,6 +1052,7 @@ class Instance:
     skipped: Mapping[str, int] = field(default_factory=dict)
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
+    absent_work: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     may_evict: bool = True
     may_move: bool = True

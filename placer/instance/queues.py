@@ -25,8 +25,8 @@ __all__ = ["SYSTEM_PRIORITY", "Priorities", "Queues"]
 
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
-#: The queue that Volcano's CRD fills in; it binds only where there is such an object.
-_DEFAULT_QUEUE = "default"
+#: The queue that Volcano's CRD fills in, and the one above all; they bind only where there are such objects.
+_DEFAULT_QUEUE, _ROOT_QUEUE = "default", "root"
 _CLOSED = "Closed"
 
 
@@ -47,7 +47,7 @@ class Queues:
         self._of_namespace = {each.name: (each.metadata.annotations or {}).get(QUEUE_ANNOTATION) for each in namespaces}
         for each in queues:
             if each.spec is not None and each.spec.parent and each.spec.parent not in known:
-                findings.missing(f"Queue {each.spec.parent}", f"Queue {each.name}")
+                self._missing(each.spec.parent, f"Queue {each.name}")
         for circle in _circles(self.by_name):
             message = f"queues {', '.join(circle)} are each other's parents; the capability of each binds once"
             findings.add("QueueCycle", f"Queue {circle[0]}", message)
@@ -76,8 +76,13 @@ class Queues:
 
     def _known(self, name: str, subject: str) -> str:
         if name not in self.by_name:
-            self._findings.missing(f"Queue {name}", subject)
+            self._missing(name, subject)
         return name
+
+    def _missing(self, name: str, subject: str) -> None:
+        """Note a queue that is named and not there, unless Volcano makes it, or one that cannot be read."""
+        if name not in (_DEFAULT_QUEUE, _ROOT_QUEUE) or f"Queue {name}" in self._findings.unread:
+            self._findings.missing(f"Queue {name}", subject)
 
 
 def _queue(written: volcano.QueueManifest, known: Container[str], marks: tuple[NodeMark, ...]) -> Queue:

@@ -24,6 +24,8 @@ file                   kinds
 ``budgets``            PodDisruptionBudget
 ``policy``             our own Policy
 ``marks``              labels, annotations and fields of other systems, and what placer makes of each
+``field_uses``         what placer makes of each field: read, ignored, refused, or it limits nothing
+``unread_kinds``       kinds that are not read, and that make pods or limit them
 ``kinds``              which model reads which apiVersion and kind, how kubectl calls it, every field that it may have
 =====================  =============================================================================================
 """

@@ -85,6 +85,7 @@ class JobSpec(Schema, frozen=True, kw_only=True):
     completions: Count | None = None
     completion_mode: str | None = None
     suspend: bool | None = None
+    managed_by: str | None = None
     scheduling: JobScheduling | None = None
     template: PodTemplateSpec
 

@@ -5,11 +5,13 @@ Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for `
 
 from __future__ import annotations
 
-from placer.kube.apps import JobSpec
-from placer.kube.base import Count, Name, NamespacedObject, Schema, TemplateMetadata
+from placer.kube.apps import ClaimTemplate, JobSpec
+from placer.kube.base import Count, Name, NamespacedObject, Present, Schema, TemplateMetadata
+from placer.kube.pod import Container, PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
 __all__ = [
+    "ChildJobSpec",
     "ChildJobTemplate",
     "Coordinator",
     "DependsOnJob",
@@ -21,16 +23,58 @@ __all__ = [
     "JobSetSpec",
     "JobSetStatus",
     "JobSetTargetScheduling",
+    "MountingContainer",
+    "MountingPodSpec",
+    "MountingPodTemplate",
     "ReplicatedJob",
     "StartupPolicy",
+    "VolumeClaimPolicy",
+    "VolumeMount",
 ]
+
+
+class VolumeMount(Schema, frozen=True, kw_only=True):
+    """The volume that a container mounts."""
+
+    name: str | None = None
+
+
+class MountingContainer(Container, frozen=True, kw_only=True):
+    """A container that mounts volumes: a JobSet adds those of its claims to who mounts them."""
+
+    volume_mounts: tuple[VolumeMount, ...] | None = None
+
+
+class MountingPodSpec(PodSpec, frozen=True, kw_only=True):
+    """What a pod asks for, and what it mounts."""
+
+    containers: tuple[MountingContainer, ...] | None = None
+    init_containers: tuple[MountingContainer, ...] | None = None
+
+
+class MountingPodTemplate(PodTemplateSpec, frozen=True, kw_only=True):
+    """The pod that a child Job makes copies of."""
+
+    spec: MountingPodSpec
+
+
+class ChildJobSpec(JobSpec, frozen=True, kw_only=True):
+    """Pods of a child Job that run to completion."""
+
+    template: MountingPodTemplate
 
 
 class ChildJobTemplate(Schema, frozen=True, kw_only=True):
     """The batch Job that a replicated job makes copies of."""
 
     metadata: TemplateMetadata | None = None
-    spec: JobSpec
+    spec: ChildJobSpec
+
+
+class VolumeClaimPolicy(Schema, frozen=True, kw_only=True):
+    """Claims that all pods of a set share, one of each template."""
+
+    templates: tuple[ClaimTemplate, ...] | None = None
 
 
 class DependsOnJob(Schema, frozen=True, kw_only=True):
@@ -40,12 +84,14 @@ class DependsOnJob(Schema, frozen=True, kw_only=True):
 
 
 class ReplicatedJob(Schema, frozen=True, kw_only=True):
-    """Equal Jobs, so many of them; replicas left out are 1."""
+    """Equal Jobs, so many of them; replicas left out are 1, a group left out is ``default``."""
 
     name: Name
+    group_name: str | None = None
     replicas: Count | None = None
     template: ChildJobTemplate
     depends_on: tuple[DependsOnJob, ...] | None = None
+    scheduling: Present | None = None
 
 
 class JobSetNetwork(Schema, frozen=True, kw_only=True, rename={"enable_dns_hostnames": "enableDNSHostnames"}):
@@ -102,6 +148,8 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     startup_policy: StartupPolicy | None = None
     scheduling: JobSetScheduling | None = None
     suspend: bool | None = None
+    managed_by: str | None = None
+    volume_claim_policies: tuple[VolumeClaimPolicy, ...] | None = None
 
 
 class JobSetCondition(Schema, frozen=True, kw_only=True):

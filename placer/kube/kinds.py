@@ -13,7 +13,7 @@ import json
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from types import MappingProxyType
 from typing import Any, cast, get_args, get_origin
 
@@ -32,6 +32,9 @@ __all__ = [
     "nearest",
     "nearest_kind",
     "read_fields",
+    "schema_in",
+    "type_fields",
+    "types_of",
 ]
 
 
@@ -294,13 +297,35 @@ _VALUE = Fields()
 
 
 @cache
-def known_fields(info: KindInfo) -> Fields | None:
-    """Give every field of a kind, read or not; None where they are not written down."""
+def known_fields(info: KindInfo, version: str = "") -> Fields | None:
+    """Give every field of a kind, read or not; None where they are not written down.
+
+    Parameters
+    ----------
+    info
+        The kind.
+    version
+        Only fields that this version of it has; empty: all that any version has.
+    """
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
-    called = _data()["kinds"].get(f"{info.kind}.{info.group}".rstrip("."))
-    return None if called is None else _joined(_of_type(called), model)
+    types = types_of(info)
+    if not types:
+        return None
+    if len(types) > 1 and version in types:
+        return _of_type(types[version])
+    whole = reduce(_merged, map(_of_type, types.values()))
+    return _joined(whole, model)
+
+
+def _merged(one: Fields, other: Fields) -> Fields:
+    """Fields that either of two places may have."""
+    names = dict(one.names)
+    for name, each in other.names.items():
+        there = names.get(name)
+        names[name] = _merged(there, each) if there is not None and there.names and each.names else there or each
+    return Fields(names, one.values or other.values, one.open or other.open)
 
 
 @cache
@@ -337,15 +362,31 @@ def _data() -> Mapping[str, Mapping[str, str]]:
     return data
 
 
+def types_of(info: KindInfo) -> dict[str, str]:
+    """Give the type of a kind's objects by version, as ``fields.json`` calls it; empty where it has none.
+
+    What the file says without a version is that of the newest one.
+    """
+    called, kinds = f"{info.kind}.{info.group}".rstrip("."), _data()["kinds"]
+    if called not in kinds:
+        return {}
+    older = {each: kinds[f"{called}/{each}"] for each in info.versions if f"{called}/{each}" in kinds}
+    return {info.versions[-1]: kinds[called]} | older
+
+
+def type_fields(called: str) -> dict[str, str]:
+    """Give the fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
+    words = (word.partition(":") for word in _data()["types"][called].split())
+    return {name: inner for name, _, inner in words}
+
+
 @cache
 def _of_type(called: str) -> Fields:
-    """Fields of a type; empty: anything may stand there, with a star: free keys with values of the type."""
     if not called:
         return _OPEN
     if called.startswith("*"):
         return Fields(values=_of_type(called[1:]))
-    words = (word.partition(":") for word in _data()["types"][called].split())
-    return Fields({name: _of_type(inner) for name, _, inner in words})
+    return Fields({name: _of_type(inner) for name, inner in type_fields(called).items()})
 
 
 @cache
@@ -357,7 +398,7 @@ def _joined(known: Fields, model: Any) -> Fields:
         spellings = either if declared.encode_name in either else (declared.encode_name,)
         parts = [names[each] for each in spellings if each in names]
         part = _together(parts) if parts else _of_annotation(declared.type)
-        inner = _schema_in(declared.type)
+        inner = schema_in(declared.type)
         if parts and inner is not None and part.names:
             part = _joined(part, inner)
         names.update(dict.fromkeys(spellings, part))
@@ -370,8 +411,8 @@ def _together(parts: Sequence[Fields]) -> Fields:
     return Fields({name: each for part in parts for name, each in part.names.items()})
 
 
-def _schema_in(annotation: Any) -> Any:
-    """The schema of what stands in a field or in its list; None where it is none, or only its presence matters."""
+def schema_in(annotation: Any) -> Any:
+    """Give the schema of what stands in a field or in its list; None where only its presence or its value matters."""
     inner = without_none(annotation)
     if get_origin(inner) is tuple:
         inner = without_none(get_args(inner)[0])

@@ -148,9 +148,18 @@ KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
+# Queues and quotas that are not read
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUEUE_LOCAL_QUEUE = "kueue.x-k8s.io/local-queue-name"
+KAI_QUEUE = "kai.scheduler/queue"
+RUNAI_QUEUE = "runai/queue"
+KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
+YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
+
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
 _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
+_UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
@@ -262,6 +271,13 @@ MARKS: tuple[Mark, ...] = (
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
+    Mark(KUEUE_QUEUE, _LABEL, ("Pod", "Job"), "Kueue", Meaning.IGNORED, _UNREAD),
+    Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", Meaning.IGNORED, _UNREAD),
+    Mark(KAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(RUNAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", Meaning.IGNORED, _UNREAD),
+    Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
+    Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
 )
 

@@ -134,11 +134,17 @@ class ClaimVolume(Schema, frozen=True, kw_only=True):
 
 
 class VolumeEntry(Schema, frozen=True, kw_only=True):
-    """A volume; those backed by claims decide where a pod can run."""
+    """A volume; those backed by claims decide where a pod can run. A disk that it names itself is a finding."""
 
     name: str | None = None
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: Present | None = None
+    aws_elastic_block_store: Present | None = None
+    azure_disk: Present | None = None
+    cinder: Present | None = None
+    gce_persistent_disk: Present | None = None
+    iscsi: Present | None = None
+    rbd: Present | None = None
 
 
 class ResourceClaim(Schema, frozen=True, kw_only=True):
@@ -199,6 +205,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
     volumes: tuple[VolumeEntry, ...] | None = None
     resource_claims: tuple[ResourceClaim, ...] | None = None
+    runtime_class_name: str | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     scheduler_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None

@@ -109,6 +109,8 @@ class QueueSpec(Schema, frozen=True, kw_only=True):
     guarantee: Guarantee | None = None
     deserved: Quantities | None = None
     parent: str | None = None
+    priority: int | None = None
+    dequeue_strategy: str | None = None
     reclaimable: bool | None = None
     affinity: QueueAffinity | None = None
 

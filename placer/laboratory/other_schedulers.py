@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from placer.deadline import Deadline
+from placer.errors import PolicyFailed
 from placer.explain.cases import Case, Placed
 from placer.explain.decisions import LoneGroup
 from placer.instance import GroupKey, Instance, Key
@@ -90,13 +91,16 @@ class ElsewhereFate:
     policy
         Who mimics that scheduler; None: no policy does.
     mimicry
-        What the scheduler makes of it; None where no policy mimics it, and out of time.
+        What the scheduler makes of it; None where no policy mimics it, out of time, and where the policy failed.
+    error
+        How the policy failed; empty where it did not.
     """
 
     scheduler: str
     placer: GroupFate
     policy: str | None = None
     mimicry: MimickedFate | None = None
+    error: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -106,6 +110,7 @@ class ElsewhereFate:
             "placer": _fate_dict(self.placer),
             "policy": self.policy,
             "mimicry": mimicry,
+            **({"error": self.error} if self.error else {}),
         }
 
 
@@ -130,7 +135,7 @@ class OtherSchedulers:
     case: Case
     placed: Placed
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    _mimicked: dict[tuple[str, str], _Mimicked] = field(default_factory=dict, init=False)
+    _mimicked: dict[tuple[str, str], _Mimicked | PolicyFailed] = field(default_factory=dict, init=False)
 
     @cached_property
     def names(self) -> Mapping[GroupKey, str]:
@@ -166,11 +171,18 @@ class OtherSchedulers:
         if policy is None or ((name, policy) not in self._mimicked and deadline.over):
             return ElsewhereFate(name, ours, policy)
         if (name, policy) not in self._mimicked:
-            instance, arguments = self.case.of_scheduler(name).instance, self.arguments.get(policy)
-            self._mimicked[name, policy] = _Mimicked(
-                instance, mimic(instance, policy, arguments=arguments, deadline=deadline)
-            )
-        return ElsewhereFate(name, ours, policy, self._mimicked[name, policy].fate(key, deadline))
+            self._mimicked[name, policy] = self._mimic(name, policy, deadline)
+        mimicked = self._mimicked[name, policy]
+        if isinstance(mimicked, PolicyFailed):
+            return ElsewhereFate(name, ours, policy, error=str(mimicked))
+        return ElsewhereFate(name, ours, policy, mimicked.fate(key, deadline))
+
+    def _mimic(self, name: str, policy: str, deadline: Deadline) -> _Mimicked | PolicyFailed:
+        instance, arguments = self.case.of_scheduler(name).instance, self.arguments.get(policy)
+        try:
+            return _Mimicked(instance, mimic(instance, policy, arguments=arguments, deadline=deadline))
+        except PolicyFailed as error:
+            return error
 
 
 def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:

@@ -80,7 +80,7 @@ def load(
     set_
         Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``.
     lenient
-        Set objects aside that cannot be read (:func:`validate`).
+        Set objects aside that cannot be read (:func:`validate`), and files that hold no object.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def load(
         An edit names what is not there, or names several things.
     """
     faults = Faults()
-    raws, useless = _edited(paths, with_, without, set_, faults)
+    raws, useless = _edited(paths, with_, without, set_, faults, lenient=lenient)
     return replace(validate(raws, faults, lenient=lenient), useless_files=useless)
 
 
@@ -105,12 +105,13 @@ def read_objects(
     with_: Sequence[str | Path | Text] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
+    lenient: bool = False,
 ) -> list[RawObject]:
     """Read an instance's objects from files as text, to be changed again before they are validated.
 
     Parameters
     ----------
-    paths, with_, without, set_
+    paths, with_, without, set_, lenient
         As :func:`load` takes them.
 
     Raises
@@ -119,7 +120,7 @@ def read_objects(
         As :func:`load`; what only validation finds is not told yet.
     """
     faults = Faults()
-    raws, _ = _edited(paths, with_, without, set_, faults)
+    raws, _ = _edited(paths, with_, without, set_, faults, lenient=lenient)
     faults.raise_any()
     return raws
 
@@ -130,19 +131,21 @@ def _edited(
     without: Sequence[str],
     set_: Sequence[str],
     faults: Faults,
+    *,
+    lenient: bool = False,
 ) -> tuple[list[RawObject], tuple[UselessFile, ...]]:
     """Objects of files with the what-if options applied, where there is no fault; and files that give nothing."""
-    raws, useless = _objects(paths, faults)
-    added, useless_too = _objects(with_, faults, added=True)
+    raws, useless = _objects(paths, faults, lenient=lenient)
+    added, useless_too = _objects(with_, faults, added=True, lenient=lenient)
     if not faults:
         raws = edit(raws, with_=added, without=without, set_=set_)
     return raws, (*useless, *useless_too)
 
 
 def _objects(
-    paths: Sequence[str | Path | Text], faults: Faults, *, added: bool = False
+    paths: Sequence[str | Path | Text], faults: Faults, *, added: bool = False, lenient: bool = False
 ) -> tuple[list[RawObject], list[UselessFile]]:
     """Objects of files, and the files that hold none or only what no instance has."""
-    texts = read_texts(paths, faults)
+    texts = [replace(each, found=each.found or lenient) for each in read_texts(paths, faults)]
     raws = split(texts, faults, added=added)
     return raws, [] if faults else list(useless_files(texts, raws))

@@ -48,6 +48,12 @@ class Faults:
             self._told.append(fault)
         self.count(1)
 
+    def take(self, other: Faults) -> None:
+        """Take all that others have found."""
+        for fault in other._told:
+            self.add(fault)
+        self.count(other._count - len(other._told))
+
     def count(self, number: int) -> None:
         """Count faults that are not told."""
         self._count += number

@@ -87,9 +87,9 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
     log = Faults() if faults is None else faults
     budget = _Budget()
     texts = []
-    for name in _files(paths, log):
+    for name, found in _files(paths, log):
         try:
-            texts.append(name if isinstance(name, Text) else _read(name, budget))
+            texts.append(name if isinstance(name, Text) else Text(name, _read(name, budget), found))
         except _Refused as refusal:
             log.add(Fault(shown(str(name), 400), None, "", "", refusal.found, refusal.expected))
         except OSError as error:
@@ -99,15 +99,15 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
     return texts
 
 
-def _files(paths: Iterable[str | Path | Text], faults: Faults) -> Iterator[str | Text]:
-    """Names of all files, folders replaced by what is in them; texts as they are."""
+def _files(paths: Iterable[str | Path | Text], faults: Faults) -> Iterator[tuple[str | Text, bool]]:
+    """Names of all files, folders replaced by what is in them; texts as they are. Whether it was found in a folder."""
     for each in paths:
         path = str(each)
         if isinstance(each, Text) or path == STDIN or not os.path.isdir(path):
-            yield each if isinstance(each, Text) else path
+            yield (each if isinstance(each, Text) else path), False
             continue
         found = sorted(_in_folder(path, faults))
-        yield from found
+        yield from ((name, True) for name in found)
         if not found:
             expected = "a folder with .yaml, .yml or .json files"
             faults.add(Fault(shown(path, 400), None, "", "", "no such file in it", expected))
@@ -122,7 +122,7 @@ def _in_folder(folder: str, faults: Faults) -> Iterator[str]:
         yield from (os.path.join(root, name) for name in names if name.lower().endswith(_SUFFIXES))
 
 
-def _read(name: str, budget: _Budget) -> Text:
+def _read(name: str, budget: _Budget) -> bytearray:
     if name == STDIN:
         data = _take(sys.stdin.buffer, budget)
     else:
@@ -132,7 +132,7 @@ def _read(name: str, budget: _Budget) -> Text:
     if data.startswith(BOM):
         del data[: len(BOM)]
     budget.take(len(data), is_json=looks_like_json(data))
-    return Text(name, data)
+    return data
 
 
 def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:

@@ -11,6 +11,8 @@ faults themselves are told by ``validation``, each object once.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import re
 import types
 from collections.abc import Iterable, Mapping
@@ -115,10 +117,27 @@ def read_top(text: msgspec.Raw) -> Top | None:
     return Top(header.apiVersion, header.kind, items=raws)
 
 
+def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
+    """The objects of a text that is a list of them and nothing else, as ``jq .items`` gives it; None if it is none."""
+    with memoryview(text) as view:
+        if not bytes(view[:100]).lstrip().startswith(b"["):
+            return None
+    try:
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return items if all(bytes(memoryview(each)[:1]) == b"{" for each in items) else None
+
+
 def wrong_items(text: msgspec.Raw) -> str | None:
     """What stands where a list has its items, if that is no list; None if there is nothing wrong with it."""
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
+
+
+def has_no_items(header: Header, text: msgspec.Raw) -> bool:
+    """Whether a list says that it has none, as Go writes an empty one, or is no object by itself."""
+    return not (header.metadata or _NAMELESS).name or "items" in _read_fields(text)
 
 
 def wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
@@ -180,6 +199,47 @@ def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
     body = bytes(text).lstrip()[1:].lstrip()
     comma = b"" if body.startswith(b"}") else b","
     return msgspec.Raw(b"{" + fields + comma + body)
+
+
+class Names:
+    """Makes names of objects that have ``generateName`` in place of one.
+
+    An API server ends them by chance; here the text decides, and how many objects of the same text came before.
+    """
+
+    #: As in an API server: the characters, how many, and how much of the prefix they leave room for.
+    _LETTERS, _LENGTH, _PREFIX = "bcdfghjklmnpqrstvwxz2456789", 5, 58
+
+    def __init__(self, *, added: bool = False) -> None:
+        self._salt = b"added" if added else b""
+        self._taken: set[Identity] = set()
+
+    def named(self, header: Header, text: msgspec.Raw) -> msgspec.Raw:
+        """Write a name into an object, and into its header, where it asks for one."""
+        fields = _read_fields(text)
+        try:
+            metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
+        except msgspec.DecodeError:
+            return text
+        prefix = _text_field(metadata, "generateName")
+        if not prefix or bytes(metadata.get("name", msgspec.Raw(b"null"))) not in (b"null", b'""'):
+            return text
+        name = self._new(prefix[: self._PREFIX], header, bytes(text))
+        header.metadata = HeaderMetadata(name, header.metadata.namespace if header.metadata else None)
+        metadata["name"] = msgspec.Raw(msgspec.json.encode(name))
+        fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+        return msgspec.Raw(msgspec.json.encode(fields))
+
+    def _new(self, prefix: str, header: Header, text: bytes) -> str:
+        group, namespace = (header.apiVersion or "").rpartition("/")[0], (header.metadata or _NAMELESS).namespace
+        for number in itertools.count():
+            digest = hashlib.sha256(b"%s %d %s" % (self._salt, number, text)).digest()
+            name = prefix + "".join(self._LETTERS[each % len(self._LETTERS)] for each in digest[: self._LENGTH])
+            identity = (group, header.kind or "", namespace or "", name)
+            if identity not in self._taken:
+                break
+        self._taken.add(identity)
+        return name
 
 
 #: Where a field stands, in whichever item of a list: None for the index.
@@ -280,8 +340,9 @@ def _object(parts: Mapping[str, Any]) -> Any:
 @cache
 def shape_of(api_version: str, kind: str) -> ObjectShape | None:
     """The shape of a kind without strays; None where the kind is not read or its fields are not known."""
-    info = KINDS.get((api_version.rpartition("/")[0], kind))
-    fields = known_fields(info) if info is not None else None
+    group, _, version = api_version.rpartition("/")
+    info = KINDS.get((group, kind))
+    fields = known_fields(info, version) if info is not None else None
     return None if fields is None else ObjectShape(fields)
 
 
@@ -406,7 +467,8 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
     Parameters
     ----------
     texts
-        JSON (one or several objects, one after another) or YAML (one or several documents).
+        JSON (one or several objects, one after another) or YAML (one or several documents). One that was found in a
+        folder and holds nothing that is meant as an object, such as a ``kustomization.yaml``, is left out.
     faults
         Takes the faults instead of an exception.
     added
@@ -424,12 +486,16 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []
-    probe = Probe()
+    probe, names = Probe(), Names(added=added)
     for text in texts:
         if log.enough:
             continue
-        splitter = _Splitter(text, raws, log, added=added)
-        if not splitter.run(probe):
+        own = Faults() if text.found else log
+        splitter = _Splitter(text, raws, own, names, added=added)
+        goes_on = splitter.run(probe)
+        if own is not log and splitter.means_objects:
+            log.take(own)
+        if not goes_on:
             break
     if faults is None:
         log.raise_any()
@@ -450,7 +516,7 @@ def from_documents(
     """
     log = Faults()
     raws: list[RawObject] = []
-    splitter = _Splitter(Text(name, b""), raws, log, added=added)
+    splitter = _Splitter(Text(name, b""), raws, log, Names(added=added), added=added)
     for document in documents:
         splitter.document(msgspec.Raw(msgspec.json.encode(document)))
     log.raise_any()
@@ -463,11 +529,13 @@ _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 class _Splitter:
     """Takes one text apart."""
 
-    def __init__(self, text: Text, raws: list[RawObject], faults: Faults, *, added: bool) -> None:
+    def __init__(self, text: Text, raws: list[RawObject], faults: Faults, names: Names, *, added: bool) -> None:
         self._text = text
         self._raws = raws
         self._faults = faults
+        self._names = names
         self._added = added
+        self.means_objects = False  #: Whether anything in the text is meant as an object.
         self._position = 0
         self._probe: Probe | None = None
         self._snapshot, self._gates = "", False
@@ -487,6 +555,11 @@ class _Splitter:
         """Whether a text that begins like JSON is YAML in flow style: its first key has no quotes."""
         return _FLOW_YAML.match(self._text.data) is not None
 
+    def _torn(self, field: str, found: str, expected: str) -> None:
+        """Take the fault of a text that does not parse: it may have been meant as anything."""
+        self.means_objects = True
+        self._fault(field, found, expected)
+
     def _fault(self, field: str, found: str, expected: str, label: str = "") -> None:
         self._faults.add(Fault(shown(self._text.name, 400), self._position or None, label, field, found, expected))
 
@@ -496,7 +569,7 @@ class _Splitter:
         data = self._text.data
         refusal = syntax.refusal(data)
         if refusal is not None:
-            self._fault(*refusal)
+            self._torn(*refusal)
             return
         view = memoryview(data)
         start, count = _end_of_space(data, 0), 0
@@ -532,7 +605,7 @@ class _Splitter:
             expected = reason.removeprefix("expected ")
         elif reason != "ends too early":
             found = f"{found} ({reason})"
-        self._fault(syntax.place(self._text.data, offset), found, expected)
+        self._torn(syntax.place(self._text.data, offset), found, expected)
 
     # YAML: documents that were made JSON
 
@@ -544,7 +617,7 @@ class _Splitter:
                     return
         except syntax.YamlError as error:
             self._position += 1
-            self._fault(error.place, error.found, error.expected)
+            self._torn(error.place, error.found, error.expected)
 
     def _yaml_document(self, document: syntax.Document) -> None:
         pieces, items = document.pieces, document.items
@@ -558,10 +631,12 @@ class _Splitter:
     # Both: documents to objects
 
     def document(self, text: msgspec.Raw) -> None:
-        """Add the objects of one document: itself, or the items of a list."""
+        """Add the objects of one document: itself, or the items of a list, of one without a kind, too."""
         top = read_top(text)
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
+        elif top is None and (items := bare_items(text)) is not None:
+            self._items(Header(kind="List"), items)
         else:
             self._snapshot, self._gates = "", False
             self._slowly(text, Header())
@@ -607,13 +682,15 @@ class _Splitter:
         if header is None:
             self._fault("", in_words(text), "a Kubernetes object")
             return
+        self.means_objects = self.means_objects or bool(header.kind or header.apiVersion)
         if is_list(header) and (found := wrong_items(text)) is not None:
             self._fault("items", found, "a list of objects", header.kind or "")
-            return
-        if header.kind != "List":  # a List here is one without items
+        elif not (is_list(header) and has_no_items(header, text)):
             self._add(header, inherit(header, parent, text))
 
     def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
+        if not (header.metadata or _NAMELESS).name:
+            text = self._names.named(header, text)
         names = header.metadata or _NAMELESS
         origin = (self._text.name, self._position, self._added, self._snapshot)
         called = (header.apiVersion or "", header.kind or "", names.namespace or "", names.name or "")
@@ -634,6 +711,7 @@ class _Splitter:
             self._faults.enough = True
         else:
             self._raws.append(raw)
+            self.means_objects = True
             if self._probe is not None and self._probe.finds_enough(raw):
                 self._fault("", "wrong objects all the way to here, where reading stops", "objects that are right")
                 self._stopped = True

@@ -97,10 +97,13 @@ class Text:
         The file as the caller named it, for messages.
     data
         The bytes, UTF-8 without a byte order mark.
+    found
+        Whether it was found in a folder, and nobody named it: it may hold no object at all.
     """
 
     name: str
     data: bytes | bytearray
+    found: bool = False
 
     def __str__(self) -> str:
         return self.name

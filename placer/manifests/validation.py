@@ -8,7 +8,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,13 @@ import msgspec
 
 from placer.errors import Fault
 from placer.kube.base import CONTROL
-from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind
+from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind, read_fields
 from placer.kube.reader import Misfit
+from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, read_workload
 from placer.legible import shown
 from placer.manifests import syntax
 from placer.manifests.faults import MOST, Faults, path_text, wrongs
-from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject
+from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject, split
 from placer.manifests.syntax import Text
 from placer.quantity import LIMIT_UNITS, parse
 
@@ -83,6 +84,10 @@ class UnknownField:
         The known field, or kind, that is most like it; empty where there is none.
     count
         Number of objects that have it.
+    elsewhere
+        Versions of the kind that have the field.
+    is_read
+        Whether it is read all the same.
     """
 
     object: str
@@ -90,6 +95,8 @@ class UnknownField:
     path: str
     nearest: str
     count: int
+    elsewhere: tuple[str, ...] = ()
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,8 @@ class Objects:
         Files that give the instance nothing.
     unread
         Objects that cannot be read and are set aside: of a cluster, or where that was asked for.
+    unread_workloads
+        Workloads of kinds that are not read and that still make pods.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -205,6 +214,7 @@ class Objects:
     unknown_fields: tuple[UnknownField, ...] = ()
     useless_files: tuple[UselessFile, ...] = ()
     unread: tuple[UnreadObject, ...] = ()
+    unread_workloads: tuple[UnreadWorkload, ...] = ()
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
@@ -318,7 +328,8 @@ class _Kind:
         self.first = raw
         self.count = 0
         is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
-        self.strays = _Strays(self.info) if is_read and self.info is not None else None
+        version = raw.api_version.rpartition("/")[2]
+        self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
     def of_version(self, api_version: str) -> Iterator[RawObject]:
@@ -340,6 +351,7 @@ class _Validation:
     def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
         self._faults, self._lenient, self._listed = faults, lenient, listed
         self._unread: list[UnreadObject] = []
+        self._workloads: list[UnreadWorkload] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._held: dict[str, _Held] = {}
@@ -378,8 +390,16 @@ class _Validation:
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
             self._check_words(raw)
-            if (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
+            if (raw.group, raw.kind) in WORKLOADS:
+                self._note_workload(raw, text)
+            elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
                 self._note_resource(raw, text)
+
+    def _note_workload(self, raw: RawObject, text: bytes) -> None:
+        """Note a workload whose pods are not made here."""
+        if len(self._workloads) < _SKIPPED_NAMES:
+            found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
+            self._workloads += [found] if found is not None else []
 
     def _note_resource(self, raw: RawObject, text: bytes) -> None:
         """Note the extended resource that a DeviceClass serves: pods that ask for it are told of the class."""
@@ -479,6 +499,7 @@ class _Validation:
             sha256=self._hash.hexdigest(),
             unknown_fields=tuple(self._unknown()),
             unread=tuple(self._unread),
+            unread_workloads=tuple(self._workloads),
             snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
             gates=self._snapshot is not None and self._snapshot.gates,
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in self._held.items()},
@@ -613,8 +634,8 @@ _LONGEST = 200
 class _Strays:
     """Looks for them in the objects of one kind."""
 
-    def __init__(self, info: KindInfo) -> None:
-        self._fields = known_fields(info)
+    def __init__(self, info: KindInfo, version: str) -> None:
+        self._info, self._fields = info, known_fields(info, version)
         self._found: dict[Place, _Stray] = {}
         self._beyond: _Stray | None = None
         self._walked = 0
@@ -634,7 +655,13 @@ class _Strays:
     def all(self, kind: str) -> Iterator[UnknownField]:
         """Every one that was found; ``kind`` is the apiVersion and kind of the objects."""
         for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
-            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count)
+            elsewhere = tuple(
+                each
+                for each in self._info.versions
+                if stray.place and _has(known_fields(self._info, each), stray.place)
+            )
+            is_read = bool(elsewhere) and _has(read_fields(self._info), stray.place)
+            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count, elsewhere, is_read)
 
     def _walk(self, raw: RawObject, text: bytes, fields: Fields) -> set[Place]:
         places: set[Place] = set()
@@ -645,7 +672,7 @@ class _Strays:
                     self._beyond = _Stray(raw.label, count=1)
                     break
                 like = nearest(str(steps[-1]), above)
-                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like))
+                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like), place=place)
             places.add(place)
         self._walked += 1
         if self._walked == self._enough:
@@ -662,6 +689,14 @@ class _Stray:
     path: str = ""
     nearest: str = ""
     count: int = 0
+    place: Place = ()
+
+
+def _has(fields: Fields | None, place: Place) -> bool:
+    """Whether a place is known among some fields."""
+    for step in place:
+        fields = fields.under(step) if fields is not None and step is not None else fields
+    return fields is not None
 
 
 def _unknown(
@@ -703,9 +738,16 @@ def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> Iterator[
         if text.name in held:
             if held[text.name]:
                 yield UselessFile(text.name, True)
-        elif _is_empty(text):
+        elif _is_stray(text) if text.found else _is_empty(text):
             yield UselessFile(text.name, False)
 
 
 def _is_empty(text: Text) -> bool:
     return not text.is_json and not any(document.pieces for document in syntax.documents(bytes(text.data)))
+
+
+def _is_stray(text: Text) -> bool:
+    """Whether a text without objects, in a folder, is none of an empty list: nothing in it is an object."""
+    faults = Faults()
+    split([replace(text, found=False)], faults)
+    return bool(faults) or _is_empty(text)

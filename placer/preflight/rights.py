@@ -15,6 +15,7 @@ from placer.cluster.reading.snapshot import LISTED
 from placer.cluster.writing.controllers import CONTROLLED
 from placer.instance.gangs import UPSTREAM, VOLCANO
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+from placer.kube.unread_kinds import LIMITS
 
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions
@@ -100,6 +101,7 @@ def _reading(options: PassOptions) -> Iterator[NeededRight]:
         for info in map(BY_ATTRIBUTE.__getitem__, (*LISTED, *_MORE)):
             for group in info.groups:
                 yield NeededRight(Right(group, info.plural, "watch"), purpose, "deploy/overlays/deployment")
+    yield from _telling_of_limits()
     yield NeededRight(Right("apps", "daemonsets", "list"), "room is held for pods of DaemonSets that are still to come")
     for resource in ("pods", "nodes"):
         yield NeededRight(Right("", resource, "watch"), "a gang goes out only where its room is still there")
@@ -107,6 +109,13 @@ def _reading(options: PassOptions) -> Iterator[NeededRight]:
     namespace, name = options.record
     purpose = "gangs that a pass left half-bound come first"
     yield NeededRight(Right("", "configmaps", "get", namespace, name), purpose)
+
+
+def _telling_of_limits() -> Iterator[NeededRight]:
+    for limit in LIMITS:
+        for group in limit.groups if limit.of_namespace and not limit.on_making else ():
+            purpose = f"findings name pods of namespaces with an {limit.kind}, which is not read"
+            yield NeededRight(Right(group, limit.plural, "list"), purpose)
 
 
 def _binding(options: PassOptions) -> Iterator[NeededRight]:

@@ -27,7 +27,8 @@ code                        found by                                  module
 ==========================  ========================================  ========================
 
 Pods left of a group that is ready are optional: ``next_steps`` asks the same of the group with one step more. Where a
-rule about calls or zones keeps a group out, ``near_misses`` says where it comes nearest.
+rule about calls or zones keeps a group out, ``near_misses`` says where it comes nearest; where one about pods around a
+pod does, ``neighbour_words`` names the term and who holds which domain.
 """
 
 from placer.reasons.explanation import reasons

@@ -10,9 +10,9 @@ from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
 
-__all__ = ["Cause", "EligibleNodes", "counted", "plural", "shape_text"]
+__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "shape_text"]
 
-#: So many nodes of one kind are named.
+#: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
 
 
@@ -70,14 +70,14 @@ class Cause:
         Beginning of the sentence about pods for which ``holds`` is true; empty: there is none.
     holds
         Tells of a pod and its node whether it is in its way though not by room (in a queue, on a link, at the other end
-        of a call).
+        of a call). None: the message names them, but for those that took room on ``nodes``.
     """
 
     code: ReasonCode
     message: str
     nodes: frozenset[str] | None = None
     held: str = ""
-    holds: Callable[[Pod, str], bool] = _no_pod
+    holds: Callable[[Pod, str], bool] | None = _no_pod
 
     @classmethod
     def of(cls, reason: Reason) -> Cause:

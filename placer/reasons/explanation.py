@@ -14,18 +14,20 @@ from placer.codes import REASONS
 from placer.deadline import NEVER, Deadline
 from placer.dense import Dense, DenseGroup, Solution
 from placer.dense.dense_builder import make_dense
-from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
 from placer.methods.greedy.best_fit import tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED
-from placer.reasons.cause import Cause, plural
+from placer.reasons.cause import NAMED, Cause, plural
 from placer.reasons.near_misses import calls_cause, zones_cause
 from placer.reasons.necessary_conditions import NecessaryConditions, countable
+from placer.reasons.neighbour_words import NeighbourWords
 from placer.reasons.next_steps import Steps, next_steps
 from placer.reasons.prerequisites import never_placeable, never_ready
 from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
+from placer.words import and_list, some
 
 __all__ = ["Beside", "Causes", "reasons"]
 
@@ -33,6 +35,9 @@ __all__ = ["Beside", "Causes", "reasons"]
 #: Which is said where several hold: the first.
 ORDER = tuple(REASONS)
 
+
+#: Causes that what runs has no part in.
+_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode", "NotDecided")
 
 #: What is said of groups that the time did not suffice for.
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")
@@ -96,6 +101,44 @@ class Causes:
             return undecided() if reason is None else Cause.of(reason)
         return self._of_pods_left(number, group, left) if self.ready(key) else self.groups.cause(number, self.decided)
 
+    @cached_property
+    def _ending(self) -> list[Pod]:
+        """Pods that are being deleted and hold room on a node still."""
+        ending = (pod for pod in self.instance.pods.values() if pod.state is PodState.TERMINATING)
+        return [pod for pod in ending if pod.node in self.instance.nodes]
+
+    @cached_property
+    def _ended(self) -> Causes:
+        """The same question once all of them have ended."""
+        pods = {key: pod for key, pod in self.instance.pods.items() if pod.state is not PodState.TERMINATING}
+        left = replace(self.instance, pods=pods)
+        dense = make_dense(left)
+        return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
+
+    def until_ended(self, key: GroupKey, cause: Cause) -> str:
+        """That a group fits once pods that are being deleted have ended, to be appended; empty where that is not so.
+
+        Parameters
+        ----------
+        key
+            The group.
+        cause
+            What keeps it out beside them; those on its nodes are named first, then others on nodes for its pods.
+        """
+        if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
+            return ""
+        asked = {self.instance.pods[pod].constraints for pod in self.left[key]}
+        nodes = self.instance.nodes
+
+        def far(pod: Pod) -> tuple[bool, bool, Key]:
+            usable = any(each.admits(nodes[pod.node or ""]) for each in asked)
+            return pod.node not in (cause.nodes or ()), not usable, pod.key
+
+        named = [f"Pod {pod.key} on Node {pod.node}" for pod in sorted(self._ending, key=far)]
+        verbs = ("is", "has") if len(named) == 1 else ("are", "have")
+        ending = f"{plural(len(named), 'pod')} that {verbs[0]} being deleted {verbs[1]} ended"
+        return f"; it fits once {ending}: {and_list(some(named, NAMED))}"
+
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
         """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
         never = [key for key in left if key not in self.dense.class_of]
@@ -123,11 +166,14 @@ class _GroupsAlone:
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.cause(number))
         if counted is not None:
-            first = counted  # bound here for the closure
-            return self._once(("first", kind), lambda: self.alone.first(number, first)) if decided else counted
+            return self._once(("first", kind), lambda: self._first(number, counted)) if decided else counted
         if not decided:
             return Cause("NotDecided", "counting does not exclude it: no time to tell")
         return self._once(("alone", kind), lambda: self._tried(number))
+
+    def _first(self, number: int, counted: Cause) -> Cause:
+        found = self.alone.first(number, counted)
+        return counted if found is counted else self._named(number, found)
 
     def _tried(self, number: int) -> Cause | None:
         alone = self.layout.lone_kind(number) is not None and self.dense.numa is None
@@ -138,12 +184,19 @@ class _GroupsAlone:
             return None
         if fits is None:
             return undecided()
-        found = self.alone.blame(number)
+        return self._named(number, self.alone.blame(number))
+
+    def _named(self, number: int, found: Cause) -> Cause:
+        """The rule that was found by trying, with who is in the way of whom and where."""
         if found.code == "NumaAlignment":
             return zones_cause(self.instance, self.dense, number, found)
         if found.code == "TopologyTooNarrow":
             return self.counting.labels.naming_units(self.dense.groups[number], found)
-        return calls_cause(self.instance, self.dense, number, found)
+        return self._neighbours.cause(self.dense, number, calls_cause(self.instance, self.dense, number, found))
+
+    @cached_property
+    def _neighbours(self) -> NeighbourWords:
+        return NeighbourWords(self.instance)
 
     def _once(self, key: object, ask: Callable[[], Cause | None]) -> Cause | None:
         if key not in self._cache:
@@ -157,6 +210,8 @@ class _GroupsAlone:
         classes = tuple(
             (
                 self.layout.shape_of[index],
+                # Arrays cut requests for which there is no room at all: messages do not.
+                self.instance.pods[dense.classes[index].pods[0]].requests,
                 dense.classes[index].size,
                 dense.classes[index].role,
                 dense.workload_of.get(index),
@@ -184,9 +239,6 @@ class _GroupsAlone:
 
 BoolArray = npt.NDArray[np.bool_]
 
-#: How many groups a message names.
-NAMED = 3
-
 
 class Beside:
     """The cluster once a placement is carried out; groups that wait are asked there what keeps each of them out.
@@ -197,10 +249,12 @@ class Beside:
         Of groups alone, in the cluster as it is.
     solution
         The placement; keeps all rules.
+    ending
+        Whether there is time to say for which pods that are being deleted a group waits.
     """
 
-    def __init__(self, causes: Causes, solution: Solution) -> None:
-        self.causes, self.solution = causes, solution
+    def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
+        self.causes, self.solution, self.ending = causes, solution, ending
         self.instance, self.dense, self.layout = causes.instance, causes.dense, causes.groups.layout
         prices = self.layout.class_prices
         entries = [(index, node, count, prices[index] * count) for (index, node), count in sorted(solution.items())]
@@ -230,7 +284,8 @@ class Beside:
         if cause.code == "NotDecided":
             message = f"fits alone; beside this placement counting does not exclude it, and no place was found{held}"
             return Reason("NotDecided", f"{message}: no time to tell")
-        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}")
+        until = self._after.until_ended(key, cause) if self.ending else ""
+        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}{until}")
 
     def _held_once(self, cause: Cause, key: GroupKey) -> str:
         """Groups of which nothing is placed share a cause, and who is in their way."""
@@ -242,23 +297,24 @@ class Beside:
 
     def _held(self, cause: Cause, key: GroupKey) -> str:
         """New pods that are in the way, group by group."""
-        number, texts = self.causes.index[key], []
-        at = self._at(cause.nodes)
-        if cause.held:
-            names = self._listed(self._holding(cause), number, self.pods)
-            texts += [f"{cause.held} {names}"] if names else []
-        if cause.nodes is not None or not texts:
-            names = self._listed(at[self.nodes], number, self.prices)
-            if not names and not texts:
-                names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
-            texts += [f"the room went to {names}"] if names else []
-        return "".join(f"; {text}" for text in texts)
+        number = self.causes.index[key]
+        wherever = self._held_wherever(cause, number)
+        if wherever and cause.nodes is None:
+            return wherever
+        names = self._listed(self._at(cause.nodes)[self.nodes], number, self.prices)
+        if not names and not wherever and cause.holds is not None:
+            names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
+        return wherever + (f"; the room went to {names}" if names else "")
 
-    def _holding(self, cause: Cause) -> BoolArray:
-        """Entries whose pods are in the way of a group, though not by room."""
+    def _held_wherever(self, cause: Cause, number: int) -> str:
+        """The same of pods that are in the way wherever they are."""
+        if not cause.held or cause.holds is None:
+            return ""
         pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
         entries = zip(self.classes.tolist(), self.nodes.tolist(), strict=True)
-        return np.array([cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries], dtype=bool)
+        holding = [cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries]
+        names = self._listed(np.array(holding, dtype=bool), number, self.pods)
+        return f"; {cause.held} {names}" if names else ""
 
     def _at(self, names: frozenset[str] | None) -> BoolArray:
         found = np.zeros(len(self.dense.nodes), dtype=bool)
@@ -332,9 +388,18 @@ def reasons(
         more at a time. What fits so is kept out beside what ``solution`` binds: asked there once more.
     """
     causes = Causes(instance, dense, solution, decided)
-    beside = Beside(causes, solution)
-    found = {key: causes.of(key) for key in deadline.each(causes.left)}
-    fits = [key for key, cause in found.items() if cause is None] if deadline.left > REBUILT * build else []
+    alone = _alone(causes, deadline, build)
+    beside = Beside(causes, solution, ending=deadline.left > 2 * REBUILT * build)
+    fits = [key for key, reason in alone.items() if reason is FITS_ALONE] if deadline.left > REBUILT * build else []
     asked = {key: beside.reason(key) for key in deadline.each(fits)}
-    alone = {key: FITS_ALONE if cause is None else cause.reason for key, cause in found.items()}
     return {key: asked.get(key) or alone.get(key, LATE) for key in causes.left}
+
+
+def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, Reason]:
+    """What keeps each group out alone, as far as there is time, and for which pods it waits that are being deleted."""
+    found = {key: causes.of(key) for key in deadline.each(causes.left)}
+    kept = {key: cause for key, cause in found.items() if cause is not None}
+    ending = kept if deadline.left > REBUILT * build else {}
+    until = {key: causes.until_ended(key, kept[key]) for key in deadline.each(ending)}
+    told = {key: Reason(cause.code, cause.message + until.get(key, "")) for key, cause in kept.items()}
+    return {key: told.get(key, FITS_ALONE) for key in found}

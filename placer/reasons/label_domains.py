@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.dense import DenseGroup
 from placer.instance import Instance, PodState
@@ -20,8 +21,7 @@ from placer.words import and_list, some
 
 __all__ = ["LabelDomains"]
 
-#: So many units of a group are named.
-_NAMED = 3
+BoolArray = npt.NDArray[np.bool_]
 
 
 class LabelDomains:
@@ -33,10 +33,14 @@ class LabelDomains:
         By name.
     state
         Its arrays without any new pod, and without neighbours.
+    slots
+        Says of some classes on which of some nodes places for pods are short.
     """
 
-    def __init__(self, instance: Instance, state: GreedyState) -> None:
-        self.instance, self.state, self.dense = instance, state, state.dense
+    def __init__(
+        self, instance: Instance, state: GreedyState, slots: Callable[[Iterable[int], BoolArray], str]
+    ) -> None:
+        self.instance, self.state, self.dense, self.slots = instance, state, state.dense, slots
 
     def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
         """Return why a group finds no domain for one of its units; None where counting does not tell, or C7 is off.
@@ -58,15 +62,22 @@ class LabelDomains:
             least = sum(pods.values()) if whole else elastic
             rooms = self._rooms(unit, pods)
             held = self._held(unit, least, rooms) if "C15" not in off else None
-            found.append(self._narrow(unit, least, rooms) or held)
+            found.append(self._with_slots(pods, self._narrow(unit, least, rooms) or held))
         causes = [cause for cause in found if cause is not None]
         return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
+
+    def _with_slots(self, classes: Iterable[int], cause: Cause | None) -> Cause | None:
+        """Say in addition where places for pods are short."""
+        if cause is None or cause.nodes is None:
+            return cause
+        there = np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool)
+        return replace(cause, message=cause.message + self.slots(classes, there))
 
     def naming_units(self, gang: DenseGroup, cause: Cause) -> Cause:
         """Say in addition which units of a group must be in one domain, and of which label; some of them."""
         asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
-        more = f" and {len(asked) - _NAMED} more" if len(asked) > _NAMED else ""
-        return replace(cause, message=f"{cause.message}: {', '.join(asked[:_NAMED])}{more}") if asked else cause
+        more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
+        return replace(cause, message=f"{cause.message}: {', '.join(asked[:NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

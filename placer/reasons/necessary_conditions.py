@@ -15,13 +15,15 @@ import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup
 from placer.dense.amounts import NodeAmounts
+from placer.dense.dense_neighbours import ANY_NUMBER
 from placer.instance import Instance, NetworkTopology, Pod, PodState
 from placer.instance.problem import NO_TIER
 from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
-from placer.quantity import format_amount
-from placer.reasons.cause import Cause, EligibleNodes, counted, plural, shape_text
+from placer.quantity import PODS, format_amount
+from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, shape_text
 from placer.reasons.label_domains import LabelDomains
+from placer.words import and_list, some
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -74,6 +76,29 @@ class NearestNode:
         node = self.dense.nodes[int(np.argmin(share))]
         said = " and ".join([*self._amounts(pod, node), *self._clashes(pod, node)])
         return node, f"Node {node} comes nearest: {said}"
+
+    def slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
+        """Which nodes would take more pods of some classes if more pods might run there, to be appended.
+
+        Parameters
+        ----------
+        classes
+            Their indices.
+        nodes
+            bool, shape (nodes,): those that are looked at; None: all.
+        """
+        if PODS not in self.dense.resources:
+            return ""
+        free, short = self.dense.free.copy(), np.zeros(len(self.dense.nodes), dtype=bool)
+        free[:, self.dense.resources.index(PODS)] = ANY_NUMBER
+        for index in classes:
+            short |= self.dense.fits(index, free) > self.dense.fits(index)
+        names = [self.dense.nodes[at] for at in np.flatnonzero(short if nodes is None else short & nodes)]
+        left, whole = self.amounts.left, self.instance.nodes
+        texts = [
+            f"Node {each} has {max(0, left(each)[PODS])} of {whole[each].allocatable[PODS]} free" for each in names
+        ]
+        return f"; places for pods ({PODS}) are short: {and_list(some(texts, NAMED))}" if texts else ""
 
     def _amounts(self, pod: Pod, node: str) -> list[str]:
         free = self.amounts.left(node)
@@ -134,7 +159,7 @@ class NecessaryConditions:
         self.state = GreedyState(layout)
         self.eligible = EligibleNodes(instance)
         self.nearest = NearestNode(instance, layout.dense)
-        self.labels = LabelDomains(instance, self.state)
+        self.labels = LabelDomains(instance, self.state, self.nearest.slots)
         self._queue_rooms: dict[int, tuple[int, int]] = {}
 
     def cause(self, group: int) -> Cause | None:
@@ -249,7 +274,7 @@ class NecessaryConditions:
             lack = target.least_pods - room
             pods = self._some(target.least_pods, [index for index in most if most[index]])
             message = f"needs room for {pods}; the nodes have room for {room} in all, {lack} too few"
-            return Cause("InsufficientResources", message)
+            return Cause("InsufficientResources", message + self.nearest.slots(most))
         return self._sums(target, most)
 
     def _sums(self, target: Target, most: Most) -> Cause | None:
@@ -284,12 +309,12 @@ class NecessaryConditions:
             lack = self.dense.classes[index].size - room
             there, but = self._nodes_of(index)
             message = f"needs room for {self._pods(index)}; {there} room for {room} in all, {lack} too few{but}"
-            return Cause("InsufficientResources", message)
+            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
         if room:
             there, but = self._nodes_of(index)
             asked = f"at least {room + 1} of its {self._pods(index)}"
             message = f"needs room for {asked}; {there} room for {room} in all{but}"
-            return Cause("InsufficientResources", message)
+            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -302,7 +327,15 @@ class NecessaryConditions:
         node, said = self.nearest.to(pod, eligible)
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
         message = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; {said}{but}"
-        return Cause("InsufficientResources", message, frozenset({node}))
+        return Cause("InsufficientResources", message + self._role(index), frozenset({node}))
+
+    def _role(self, index: int) -> str:
+        """Which role pods of a class have in a group that asks for roles, to be appended; empty: none."""
+        pods = self.dense.classes[index]
+        asked = self.dense.groups[pods.group].short_by_role
+        return (
+            f"; it is {'a pod' if pods.size == 1 else 'pods'} of role {pods.role}" if pods.role in dict(asked) else ""
+        )
 
     def _nodes_of(self, index: int) -> tuple[str, str]:
         """Those nodes that pods of a class may use, and what keeps them off the others."""
@@ -412,15 +445,27 @@ class NecessaryConditions:
 
     def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str:
         """What a domain lacks for so many pods that has room for ``room`` of them, class by class."""
-        if room < count:
-            return f"has room for {room}, {count - room} too few"
         begin, end = self.layout.slice_of(domain)
+        if room < count:
+            there = np.zeros(len(self.dense.nodes), dtype=bool)
+            there[begin:end] = True
+            return f"has room for {room}, {count - room} too few{self.nearest.slots(pods, there)}"
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(count, resource, pods)
             if asked > int(self.dense.free[begin:end, resource].sum()):
                 free_text = self._free_text(resource, range(begin, end), asked)
                 return f"has {name} {free_text} of {self._amount(resource, asked)}"
-        return "lacks room for enough of every role and subgroup"
+        return self._short_role(pods, domain) or "lacks room for enough of every role and subgroup"
+
+    def _short_role(self, pods: Most, domain: int) -> str:
+        """Of which role a domain has room for too few pods; empty where it has of each one by itself."""
+        room = self._room(pods, domain)
+        gangs = {self.dense.classes[index].group for index in pods}
+        for role, short in (each for gang in gangs for each in self.dense.groups[gang].short_by_role):
+            there = sum(room[index] for index in pods if self.dense.classes[index].role == role)
+            if there < short:
+                return f"has room for {there} of role {role}, {short - there} too few"
+        return ""
 
     def _name(self, domain: int) -> str:
         name = self.layout.domains.names[domain]

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.instance import Group, Instance, Key
-from placer.reasons.cause import EligibleNodes, plural
+from placer.reasons.cause import NAMED, EligibleNodes, plural
 from placer.result import Reason
+from placer.words import and_list, some
 
 __all__ = ["never_placeable", "never_ready"]
 
@@ -18,7 +19,7 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
         return Reason("InvalidGroup", group.invalid)
     missing = _missing(instance, group, group.pending)
     if missing is not None:
-        return Reason("GangIncomplete", missing)
+        return Reason("GangIncomplete", missing + _succeeded(group))
     supported = _supported(instance, group.pending)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
@@ -36,7 +37,7 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
     large = _in_whole_sub_groups(instance, group, left, group.pending)
     if not large:
         text = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
-        return None if text is None else Reason("GangIncomplete", text)
+        return None if text is None else Reason("GangIncomplete", text + _succeeded(group))
     supported = _supported(instance, large)
     if not supported:
         return _unsupported(instance, large)
@@ -58,10 +59,12 @@ def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | Non
 
 
 def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:
-    before = group.placed_before
+    before, roles = group.placed_before, list(_unmet_of_roles(instance, group, keys))
     if before + len(keys) < group.min_member:
-        yield f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
-    yield from _unmet_of_roles(instance, group, keys)
+        roles.insert(
+            0, f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
+        )
+    yield from ["; ".join(roles)] if roles else []
     for index, policy in enumerate(group.policies):
         counts = _sub_group_sizes(instance, group, keys)
         whole = sum(part.policy == index and counts[at] >= policy.size for at, part in enumerate(group.sub_groups))
@@ -81,6 +84,19 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
     for role, least in sorted(group.min_task_member.items()):
         if there[role] + running[role] < least:
             yield f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
+
+
+def _succeeded(group: Group) -> str:
+    """Which members have succeeded, and whether they count, to be appended; empty where none has."""
+    counted, named = sum(group.succeeded.values()), [f"Pod {key}" for key in group.finished]
+    count = max(counted, len(named))
+    if not count:
+        return ""
+    has = "has" if count == 1 else "have"
+    which = f" ({and_list(some(named, NAMED))})" if named else ""
+    if counted:
+        return f"; {count} of those placed before {has} succeeded{which}"
+    return f"; {plural(count, 'member')} {has} succeeded and {'counts' if count == 1 else 'count'} no more{which}"
 
 
 def _there_are(pending: int, before: int) -> str:

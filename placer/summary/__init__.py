@@ -69,6 +69,7 @@ def print_summary(
     if result.findings:
         console.print()
     print_findings(result.findings, console)
+    print_absent(result.instance.absent_work, console)
     if result.instance.skipped:
         console.print()
         console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
@@ -210,6 +211,17 @@ def _kinds(instance: Instance) -> str:
     kinds = [f"{count:,} {legible(kind)}" for kind, count in sorted(instance.skipped.items())]
     more = [f"and {len(kinds) - SHOWN:,} more kinds"] if len(kinds) > SHOWN else []
     return ", ".join([*kinds[:SHOWN], *more])
+
+
+def print_absent(sentences: Sequence[str], console: Console) -> None:
+    """Print which work is suspended or held back by gates."""
+    if sentences:
+        console.print()
+        console.print(f"Not there yet ({len(sentences):,}):", style="bold")
+    for sentence in sentences[:SHOWN]:
+        console.print(Text(f"  {legible(sentence)}"))
+    if len(sentences) > SHOWN:
+        console.print(f"  ... and {len(sentences) - SHOWN:,} more")
 
 
 def print_findings(findings: Iterable[Finding], console: Console) -> None:

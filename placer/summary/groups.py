@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -15,14 +15,20 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
-from placer.words import and_list, counted
+from placer.words import and_list, counted, some
 
 __all__ = ["SHOWN", "print_groups"]
 
 #: How many groups of a kind are listed; the Placement has all of them.
 SHOWN = 12
 
+#: Single pods that a line names which wait for one reason.
+NAMED = 3
+
 Pair = tuple[Group, GroupPart]
+
+#: Groups of one line, and its cells after their names.
+Line = tuple[Sequence[GroupPart], list[Text]]
 
 
 def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool) -> None:
@@ -44,8 +50,9 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
     outcome = Outcome(result.instance, result.placement or Placement())
-    _print("Admitted: {}", admitted, lambda group, part: _where(outcome, group, part, wide), console)
-    _print(f"Still pending: {{}} ({_tally(waiting)})", waiting, lambda _, part: _why(part), console)
+    placed = [([part], _where(outcome, group, part, wide)) for group, part in admitted]
+    _print("Admitted: {}", admitted, placed, console)
+    _print(f"Still pending: {{}} ({_tally(waiting)})", waiting, _waiting_lines(waiting), console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
@@ -70,23 +77,34 @@ def counted_groups(gangs: int, singles: int) -> str:
     return and_list(counted(count, word) for count, word in ((gangs, "PodGroup"), (singles, "single pod")) if count)
 
 
-def _print(head: str, pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]], console: Console) -> None:
-    """Print groups, a line each, below a head with their number; nothing where there is none."""
+def _print(head: str, pairs: Sequence[Pair], lines: Sequence[Line], console: Console) -> None:
+    """Print groups below a head with their number, each in one of some lines; nothing where there is none."""
     if not pairs:
         return
     console.print()
     console.print(head.format(_count(pairs)), style="bold")
-    rows = [(part, what(group, part)) for group, part in pairs[:SHOWN]]
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
     table.add_column(overflow="fold", max_width=max(24, console.width // 2))
     table.add_column(no_wrap=True)
-    for _ in rows[0][1][1:]:
+    for _ in lines[0][1][1:]:
         table.add_column(overflow="fold")
-    for part, cells in rows:
-        table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *cells)
+    for parts, cells in lines[:SHOWN]:
+        names = and_list(some([part.name for part in parts], NAMED))
+        table.add_row(Text(legible(f"{parts[0].namespace}/{names}")), *cells)
     console.print(table)
-    if len(pairs) > SHOWN:
-        console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
+    more = sum(len(parts) for parts, _ in lines[SHOWN:])
+    if more:
+        console.print(f"  ... and {more:,} more (all of them are in the Placement: -o FILE, or --json)")
+
+
+def _waiting_lines(pairs: Sequence[Pair]) -> list[Line]:
+    """Groups one by one, but single pods of a namespace together that wait for one and the same reason."""
+    found: dict[object, list[GroupPart]] = {}
+    for group, part in pairs:
+        why = part.reason if part.kind == "Pod" else None
+        kind = group.key if why is None else (part.namespace, group.priority, why.code, why.message)
+        found.setdefault(kind, []).append(part)
+    return [(parts, _why(parts)) for parts in found.values()]
 
 
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:
@@ -112,8 +130,9 @@ def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
     return next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), "node")
 
 
-def _why(part: GroupPart) -> list[Text]:
-    reason = part.reason
+def _why(parts: Sequence[GroupPart]) -> list[Text]:
+    """How many pods of some groups wait, and the reason that they share."""
+    pods, reason = Text(counted(sum(part.pending for part in parts), "pod")), parts[0].reason
     if reason is None:
-        return [Text(counted(part.pending, "pod")), Text()]
-    return [Text(counted(part.pending, "pod")), Text.assemble((reason.code, "bold"), f" {legible(reason.message)}")]
+        return [pods, Text()]
+    return [pods, Text.assemble((reason.code, "bold"), f" {legible(reason.message)}")]

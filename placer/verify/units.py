@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, filterfalse
 
 from placer.instance import Key, PodState
+from placer.instance.findings import counted
 from placer.instance.keys import label_word
-from placer.instance.pod_index import domain_of
+from placer.instance.pod_index import domain_of, pairs_apart
 from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
 from placer.placement import Violation
-from placer.verify.words import count_of
+from placer.verify.words import count_of, pod_name
 
 __all__ = ["exclusive", "one_domain"]
 
@@ -46,9 +47,11 @@ def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
 
 
 def exclusive(outcome: Outcome) -> Iterator[Violation]:
-    """C15: no two units that are exclusive in one key have pods in one domain of it.
+    """C15: no two units that are exclusive in one key have pods in one domain of it, and no pod of a JobSet's Job is in
+    one beside another Job of a JobSet that is exclusive in the key.
 
     One violation per key and domain; the amount is the number of pairs of such units of which one has a new pod there.
+    Another one where pods are beside an exclusive Job; the amount is the number of pairs of a pod of each, one new.
     """
     for (label, value), units in sorted(_exclusive_units(outcome).items()):
         names = sorted(unit.name for unit in units)
@@ -60,6 +63,31 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
                 f"own: {count_of(pairs, 'pair')} too many"
             )
             yield Violation("C15", (domain, *names), pairs, message)
+    yield from _beside_exclusive_jobs(outcome)
+
+
+def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
+    for (label, value), both in sorted(_jobs_by_domain(outcome).items()):
+        pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
+        if pairs:
+            domain = f"Domain {label}={value}"
+            alone, others = (counted(set(map(pod_name, keys))) for keys in both)
+            message = (
+                f"{domain} holds {alone} of a JobSet's Job that asks for a domain of {label} of its own, and {others} "
+                f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
+            )
+            yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
+
+
+def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], list[Key]]]:
+    """Domain to the pods there of exclusive Jobs of JobSets, and of other ones."""
+    found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    for pod in outcome.instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
+            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
+            if value is not None:
+                found[job.topology_key, value][not job.exclusive].append(pod.key)
+    return found
 
 
 def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:

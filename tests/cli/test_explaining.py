@@ -55,7 +55,9 @@ def racks(*sizes: int) -> list[Document]:
 def test_json_is_as_the_page_says(tmp_path: Path, capsys: Capture) -> None:
     assert main(["explain", made(tmp_path, "cordoned"), "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)
-    assert list(entry) == ["group", "causes", "otherCauses", "changes", "gated"]
+    keys = ["group", "causes", "otherCauses", "admitted", "pods", "equal", "changes", "gated"]
+    assert list(entry) == keys
+    assert (entry["admitted"], entry["pods"], entry["equal"]) == (False, 1, [])
     assert entry["group"] == {"kind": "PodGroup", "namespace": "default", "name": "g"}
     (cause,) = entry["causes"]
     assert (list(cause), cause["code"], cause["rules"]) == (["code", "rules", "message"], "NoEligibleNode", ["C3"])
@@ -80,14 +82,51 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("cordoned and too small", "with one more: resolve one of the causes first, then explain again with it"),
-        ("affinity", "No change that was tried admits it, alone or with one more.\n"),
+        ("cordoned and without a GPU", "with one more: resolve one of the causes first, then explain again with it"),
+        ("extended resource", "No change that was tried admits it, alone or with one more.\n"),
         ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
     ],
 )
 def test_what_is_said_where_one_change_is_not_enough(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["explain", made(tmp_path, name)]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_equal_pods_are_told_once_and_get_one_answer(tmp_path: Path, capsys: Capture) -> None:
+    """Whatever their indices, which nothing looks at; one that another priority tells apart stands alone."""
+    pods = [pod(f"p-{at}", gpu=8, labels={"index": str(at)}) for at in range(4)]
+    urgent = pod("z", gpu=8, spec={"priority": 10})
+    path = written(tmp_path / "c.json", [node("a", gpu=8), *pods, urgent, node("b", gpu=8)])
+    assert main(["explain", path]) == 0
+    text = capsys.readouterr().out
+    assert "Pod default/p-1 waits, and so do 2 equal ones: default/p-2 and default/p-3.\n" in text
+    assert "Each of these alone admits one of them (" in text
+    assert text.count("Outcompeted") == 1
+    assert main(["explain", path, "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [(each["group"]["name"], [one["name"] for one in each["equal"]]) for each in entries] == [
+        ("p-1", ["p-2", "p-3"]),
+        ("p-2", ["p-1", "p-3"]),
+        ("p-3", ["p-1", "p-2"]),
+    ]
+    assert all(each["changes"] == entries[0]["changes"] for each in entries)
+    assert any("add 1 node like" in change["message"] for change in entries[0]["changes"])
+    assert main(["explain", path, "--group", "p-3"]) == 0
+    assert "Pod default/p-3 waits, and so do 2 equal ones: default/p-1 and default/p-2.\n" in capsys.readouterr().out
+
+
+def test_optional_pods_of_a_group_that_is_admitted_are_told(tmp_path: Path, capsys: Capture) -> None:
+    members = [pod(f"g-{at}", group="g", gpu=4) for at in range(3)]
+    path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=1), *members])
+    for words in ([], ["--group", "default/g"]):
+        assert main(["explain", path, *words]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith("PodGroup default/g is admitted; 1 optional pod of it waits.\n  Because of this:\n")
+        assert "InsufficientResources (C2): ready; with 1 pod more: needs room for 3 pods of nvidia.com/gpu 4" in text
+    assert main(["explain", path, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["admitted"], entry["pods"], entry["changes"]) == (True, 1, [])
+    assert [cause["code"] for cause in entry["causes"]] == ["InsufficientResources"]
 
 
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""What the admission policies of ``deploy/`` take away from placer's token and from tenants, at a real API server.
+"""Admission policies of ``deploy/`` at a real API server: all that they take from placer's token and from tenants.
 
 RBAC alone lets each attempt through, which is tried first; the policies refuse it. All of them are dry runs.
 """
@@ -51,7 +51,7 @@ class Attempt:
     kind: str = MERGE
 
     def status(self, api: Api) -> int:
-        """What the server answers: 200 where it would do it."""
+        """The answer of the server: 200 where it would do it."""
         mark = "&" if "?" in self.path else "?"
         try:
             api.call(self.method, f"{self.path}{mark}dryRun=All", self.body, self.kind)
@@ -64,7 +64,7 @@ def patched(name: str, pod: str, body: Document) -> Attempt:
     return Attempt(f"{pod}: {name}", "PATCH", f"{PODS}/{pod}", body, STRATEGIC_MERGE)
 
 
-def told(name: str, pod: str, status: Document) -> Attempt:
+def status_of(name: str, pod: str, status: Document) -> Attempt:
     return Attempt(f"{pod}: status {name}", "PATCH", f"{PODS}/{pod}/status", {"status": status}, STRATEGIC_MERGE)
 
 
@@ -122,7 +122,7 @@ def to(fields: Document, **metadata: Any) -> Document:
     return {"spec": fields} | ({"metadata": metadata} if metadata else {})
 
 
-#: What placer's token may do by RBAC, and must not.
+#: Requests that placer's token may make by RBAC, and must not.
 TAKEN = [
     patched("image", "other", image("evil:1")),
     patched("image", "held", image("evil:1")),
@@ -138,22 +138,22 @@ TAKEN = [
     Attempt("held: freed for no node", "PATCH", f"{PODS}/held", to(FREED)),
     Attempt("twice: freed of another's gate", "PATCH", f"{PODS}/twice", to(FREED | PINNED)),
     Attempt("other: image by JSON patch", "PATCH", f"{PODS}/other", SWAPPED, "application/json-patch+json"),
-    told("podIP", "own", {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}),
-    told("podIP", "other", {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}),
-    told("hostIP", "own", {"hostIP": "10.1.2.3", "hostIPs": [{"ip": "10.1.2.3"}]}),
-    told("Failed", "own", {"phase": "Failed"}),
-    told("Failed", "running", {"phase": "Failed"}),
-    told("Succeeded", "other", {"phase": "Succeeded"}),
-    told("reason", "own", {"reason": "OutOfcpu"}),
-    told("message", "own", {"message": "forged"}),
-    told("start", "own", {"startTime": "2026-11-27T12:00:00Z"}),
-    told("Ready", "own", condition("Ready", "True")),
-    told("Ready", "running", condition("Ready", "False")),
-    told("gone Ready", "running", {"conditions": [{"$patch": "delete", "type": "Ready"}]}),
-    told("PodScheduled", "own", condition("PodScheduled", "True")),
-    told("PodScheduled", "running", condition("PodScheduled", "False")),
-    told("PodScheduled", "other", condition("PodScheduled", "False")),
-    told("nomination", "other", {"nominatedNodeName": "n1"}),
+    status_of("podIP", "own", {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}),
+    status_of("podIP", "other", {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}),
+    status_of("hostIP", "own", {"hostIP": "10.1.2.3", "hostIPs": [{"ip": "10.1.2.3"}]}),
+    status_of("Failed", "own", {"phase": "Failed"}),
+    status_of("Failed", "running", {"phase": "Failed"}),
+    status_of("Succeeded", "other", {"phase": "Succeeded"}),
+    status_of("reason", "own", {"reason": "OutOfcpu"}),
+    status_of("message", "own", {"message": "forged"}),
+    status_of("start", "own", {"startTime": "2026-11-27T12:00:00Z"}),
+    status_of("Ready", "own", condition("Ready", "True")),
+    status_of("Ready", "running", condition("Ready", "False")),
+    status_of("gone Ready", "running", {"conditions": [{"$patch": "delete", "type": "Ready"}]}),
+    status_of("PodScheduled", "own", condition("PodScheduled", "True")),
+    status_of("PodScheduled", "running", condition("PodScheduled", "False")),
+    status_of("PodScheduled", "other", condition("PodScheduled", "False")),
+    status_of("nomination", "other", {"nominatedNodeName": "n1"}),
     Attempt("other: deleted", "DELETE", f"{PODS}/other"),
     Attempt("held: deleted", "DELETE", f"{PODS}/held"),
     Attempt("daemon: deleted", "DELETE", f"{PODS}/daemon"),
@@ -170,7 +170,7 @@ TAKEN = [
     Attempt("PodGroup: condition", "PATCH", f"{UPSTREAM}/train/status", group_condition("DisruptionTarget")),
     Attempt("Event of another", "POST", EVENTS, event("kubelet"), JSON),
 ]
-#: What it must do, and may with the policies, too.
+#: Requests that passes need, and that the policies let through.
 LEFT = [
     Attempt("own: bound", "POST", f"{PODS}/own/binding", binding("own"), JSON),
     Attempt(
@@ -180,11 +180,11 @@ LEFT = [
         binding("own", annotations={"placer.dev/numa-zones": "node-0"}),
         JSON,
     ),
-    told("PodScheduled", "own", condition("PodScheduled", "False")),
-    told("PodScheduled", "held", condition("PodScheduled", "False")),
-    told("nomination", "own", {"nominatedNodeName": "n1"}),
-    told("nomination", "held", {"nominatedNodeName": "n1"}),
-    told("no nomination", "running", {"nominatedNodeName": None}),
+    status_of("PodScheduled", "own", condition("PodScheduled", "False")),
+    status_of("PodScheduled", "held", condition("PodScheduled", "False")),
+    status_of("nomination", "own", {"nominatedNodeName": "n1"}),
+    status_of("nomination", "held", {"nominatedNodeName": "n1"}),
+    status_of("no nomination", "running", {"nominatedNodeName": None}),
     Attempt("held: released", "PATCH", f"{PODS}/held", to(FREED | PINNED)),
     Attempt(
         "held: released with zones",
@@ -216,7 +216,7 @@ def things() -> Iterator[Document]:
 
 
 def apply_all(deployed: Deployed, *folders: str, policies: bool = True) -> None:
-    """What folders say; without ``policies``, what they said before there were any."""
+    """Apply folders; without ``policies``, all but these."""
     for folder in folders:
         found = [each for each in yaml.safe_load_all(deployed.kubectl("kustomize", str(DEPLOY / folder))) if each]
         kept = [each for each in found if policies or not each["kind"].startswith(POLICIES)]
@@ -252,7 +252,7 @@ def test_the_token_can_do_what_passes_do_and_no_more(deployed: Deployed) -> None
 CLASS = {"priorityClassName": "placer"}
 TEMPLATES = [{"name": "workers", "schedulingPolicy": {"basic": {}}, **CLASS}]
 OURS = "/api/v1/namespaces/placer/pods"
-#: What names the class of placer's own passes.
+#: Objects that name the class of placer's own passes.
 RANKS = [
     Attempt("pod", "POST", PODS, live_pod("p", spec=CLASS), JSON),
     Attempt("Volcano's gang", "POST", VOLCANO, pod_group("g", minMember=1, **CLASS), JSON),
@@ -284,7 +284,7 @@ def test_the_class_of_passes_is_for_passes(deployed: Deployed) -> None:
     assert Attempt("pass", "POST", OURS, made, JSON).status(deployed.api) == 200
 
 
-# ---------------------------------------------------------------------------------- passes go on as without policies
+# ---------------------------------------------------------------------------------- passes work as without policies
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def kept(deployed: Deployed, passes: Passes) -> Callable[..., None]:
     return work
 
 
-def test_gangs_are_bound_and_told(kept: Callable[..., None], passes: Passes, cluster: Api) -> None:
+def test_gangs_are_bound_and_status_of(kept: Callable[..., None], passes: Passes, cluster: Api) -> None:
     kept("base")
     own = {"spec": {"schedulingGroup": {"podGroupName": "up"}}}
     cluster.create(node("n1"), *gang("a", 2), upstream(name="up", **upstream_gang(2)))
@@ -317,7 +317,7 @@ def test_gangs_are_bound_and_told(kept: Callable[..., None], passes: Passes, clu
 
 
 @pytest.mark.usefixtures("kube_scheduler", "lasting_lease")
-def test_gangs_are_released_and_told(kept: Callable[..., None], passes: Passes, cluster: Api) -> None:
+def test_gangs_are_released_and_status_of(kept: Callable[..., None], passes: Passes, cluster: Api) -> None:
     kept(GATES)
     cluster.create(node("n1", cpu=4), node("n2", cpu=4), *held_gang("a", 4, cpu=2), *held_gang("large", 2, cpu=100))
     done = passes("--enforce", "gates")

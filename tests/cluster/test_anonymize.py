@@ -544,6 +544,46 @@ def _marks(instance: Instance) -> list[tuple[list[int], int, bool]]:
     return found
 
 
+def test_what_protects_pods_is_kept_and_protects_as_before() -> None:
+    """Marks of pods, groups and classes, and a queue that is not reclaimable, under other names."""
+    marks = [
+        *({"annotations": {key: "false"}} for key in ("volcano.sh/preemptable", "karpenter.sh/do-not-disrupt")),
+        {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
+        {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+        {"annotations": {"yunikorn.apache.org/allow-preemption": "false"}},
+        {"labels": {"volcano.sh/preemptable": "false"}},
+        {"labels": {"volcano.sh/preemptable": "true"}},
+        {"labels": {"kai.scheduler/preemptibility": "non-preemptible"}},
+        {"labels": {"quota.scheduling.koordinator.sh/preemptible": "false"}},
+        {"annotations": {"scheduling.k8s.io/group-name": "g"}},
+        {},
+    ]
+    owner = {
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    }
+    spec = {"priorityClassName": "driver"}
+    pods = [
+        live_pod(f"p{number:02d}", node="n1", spec={} if mark else spec, metadata={**owner, **mark})
+        for number, mark in enumerate(marks)
+    ]
+    driver: Document = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "driver", "annotations": {"yunikorn.apache.org/allow-preemption": "false"}},
+        "value": 5,
+    }
+    group, kept = pod_group("g", minMember=1, queue="q"), queue("q", {"cpu": 99})
+    group["metadata"]["labels"] = {"volcano.sh/preemptable": "false"}
+    kept["spec"]["reclaimable"] = False
+    before = snapshot_of([node("n1", cpu=64), driver, kept, group, *pods])
+    after = instance_of(anonymized(before))
+    expected = [True, False, True, True, True, True, False, True, True, True, True]
+    for instance in (instance_of(before), after):
+        assert [bool(each.protecting_mark) for each in instance.pods.values()] == expected
+        assert [each.reclaimable for each in instance.queues.values()] == [False]
+    assert b"driver" not in b"".join(anonymized(before).items)
+
+
 def test_the_label_of_exclusive_topology_is_named_as_on_the_nodes() -> None:
     labels = {"leaderworkerset.sigs.k8s.io/name": PLANTED, "leaderworkerset.sigs.k8s.io/group-index": "0"}
     notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": f"{PLANTED}/rack"}

@@ -655,6 +655,76 @@ def rivals() -> list[Document]:
     return [HIGH, *gang(1, name="rival", gpu=8, priorityClassName="high")]
 
 
+def _large_and_picky() -> Iterator[HandMade]:
+    yield case(
+        "larger than any node",
+        nodes(2, gpu=4, cpu=8),
+        pod("p", gpu=6, cpu=2),
+        causes="InsufficientResources",
+        change="let its pods request nvidia.com/gpu 4 in place of 6",
+        group="p",
+    )
+    yield case(
+        "larger than any node, all members",
+        nodes(2, gpu=4),
+        running("x", "n1", gpu=1),
+        gang(2, gpu=6),
+        causes="InsufficientResources",
+        change="let its pods request nvidia.com/gpu 3 in place of 6",
+    )
+    yield case(
+        "held by a pod that is being deleted",
+        node("a", gpu=8),
+        pod("x", node="a", gpu=8, metadata={"deletionTimestamp": "2026-08-20T10:00:00Z"}),
+        gang(1, gpu=8),
+        causes="InsufficientResources",
+        change="wait for the end of Pod default/x, which is being deleted already; add 1 node like a",
+    )
+    yield case(
+        "affinity that no node meets",
+        node("a", {"gpu": "a100"}, gpu=1),
+        gang(1, gpu=1, spec=required_of_nodes({"key": "gpu", "operator": "In", "values": ["h100", "h200"]})),
+        causes="NoEligibleNode",
+        change="label Node a gpu=h100; let its pods be on nodes with gpu=a100, too",
+    )
+    yield case(
+        "affinity of several fields that no node meets",
+        nodes(1, "a", {"gpu": "a100", "old": "yes"}, gpu=1),
+        gang(
+            1,
+            gpu=1,
+            spec=required_of_nodes(
+                {"key": "generation", "operator": "Gt", "values": ["4"]},
+                {"key": "old", "operator": "DoesNotExist"},
+                {"key": "gpu", "operator": "Exists"},
+            ),
+        ),
+        causes="NoEligibleNode",
+        change="label Node a0 generation=5 and without old; "
+        "let its pods not require old DoesNotExist of nodes and not require generation Gt 4 of nodes",
+    )
+    yield case(
+        "affinity to a node by its name",
+        node("a", gpu=1),
+        gang(1, gpu=1, spec=required_of_nodes({"key": "kubernetes.io/hostname", "operator": "In", "values": ["gone"]})),
+        causes="NoEligibleNode",
+        change="let its pods",
+    )
+
+    yield case(
+        "cordoned and without a GPU",
+        cordoned("a", cpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode InsufficientResources",
+    )
+
+
+def required_of_nodes(*expressions: Mapping[str, object]) -> dict[str, Any]:
+    """A spec with one term of required node affinity."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
 def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "outcompeted",
@@ -760,7 +830,19 @@ def _calls() -> Iterator[HandMade]:
         web(cpu=4),
         causes="Bandwidth",
         others="InsufficientResources",
-        change="let minBandwidth of web -> db be 0",
+        change="let minBandwidth of web -> db be 100",
+        group="web",
+    )
+    yield case(
+        "a little too far",
+        far,
+        network({("z1", "z2"): 30, ("z2", "z1"): 30}),
+        app(5),
+        running_of("db", "b", cpu=8),
+        web(cpu=4),
+        causes="NetworkCost",
+        others="InsufficientResources",
+        change="let maxNetworkCost of web -> db be 30",
         group="web",
     )
     yield case(
@@ -846,7 +928,14 @@ def web(**requests: object) -> Document:
 
 
 def _zones() -> Iterator[HandMade]:
-    yield case("no zone is large enough", numa_node("a", 4, 4), guaranteed(6), causes="NumaAlignment", group="p")
+    yield case(
+        "no zone is large enough",
+        numa_node("a", 4, 4),
+        guaranteed(6),
+        causes="NumaAlignment",
+        change="let its pods request cpu 4 in place of 6",
+        group="p",
+    )
     yield case(
         "a zone is taken",
         numa_node("a", 4, 8, available=(4, 2)),
@@ -1052,6 +1141,15 @@ def _spread() -> Iterator[HandMade]:
         change=f"label Node a {ZONE}=zone-new",
     )
     yield case(
+        "nearly all in one zone",
+        in_zone("a", "z1", gpu=6),
+        in_zone("b", "z2", cpu=8),
+        gang(6, gpu=1, labels=labels, spec=spread()),
+        causes="TopologySpread",
+        others="InsufficientResources",
+        change="let maxSkew be 6",
+    )
+    yield case(
         "a zone too few",
         in_zone("a", "z1", gpu=1),
         in_zone("b", None, gpu=8),
@@ -1242,6 +1340,7 @@ CASES = (
     *_topology(),
     *_gangs(),
     *_queues(),
+    *_large_and_picky(),
     *_outcompeted(),
     *_calls(),
     *_zones(),

@@ -100,11 +100,17 @@ def test_changes(at: int) -> None:
     ("name", "said"),
     [
         ("nobody to be near to", f"its pods must be in one {ZONE} with pods of app=db: none runs"),
-        ("near a cordoned node", "with pods of app=db: default/db runs in z1"),
-        ("kept off by one that runs", f"in no {ZONE} with pods of app=g, themselves among them: default/x runs in z1"),
+        ("near a cordoned node", "with pods of app=db: Pod default/db is in z1"),
+        (
+            "kept off by one that runs",
+            f"in no {ZONE} with pods of app=g, themselves among them: Pod default/x in z1 is in the way",
+        ),
         ("one on each node", "themselves among them: 2 such domains (a, b)"),
-        ("no node has the label", f"spread over {ZONE} with maxSkew 2: no node has this label"),
-        ("a zone too few", "with maxSkew 1, at least 2 domains: 1 such domain (z1)"),
+        ("no node has the label", "on nodes without this label; no node has this label"),
+        (
+            "a zone too few",
+            "2 domains: there is room for one of them in z1 and on nodes without this label; 1 such domain (z1)",
+        ),
         (
             "another Job holds the only rack",
             "in its rack: Job default/x-w-0 holds r1; 1 such domain (r1); Job default/g",

@@ -322,6 +322,20 @@ def test_a_replica_set_names_its_deployment() -> None:
     assert not grown(deployment(), replica_set, pod("p", owner=reference("apps/v1", "ReplicaSet", "oddly-named"))).pods
 
 
+@pytest.mark.parametrize(("uid", "told"), [("old", True), ("new", False), ("", False)])
+def test_a_replica_set_of_another_uid_is_not_its_own(uid: str, told: bool) -> None:
+    """The Deployment's pods are made beside those of the ReplicaSet, and a finding says so."""
+    metadata = {"name": "web-7", "ownerReferences": [reference("apps/v1", "Deployment", "web", uid)]}
+    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {}}
+    made = grown(deployment(uid="new"), replica_set, pod("p", owner=reference("apps/v1", "ReplicaSet", "web-7")))
+    assert bool(made.pods) is told
+    assert [(each.code, each.object) for each in made.findings] == [
+        ("UnknownReference", "ReplicaSet default/web-7") for _ in range(told)
+    ]
+    for each in made.findings:
+        assert "found Deployment web of uid old, expected new" in each.message
+
+
 def test_only_what_was_added_is_expanded_on_request(tmp_path: Path) -> None:
     dump(deployment("a"), tmp_path / "a.yaml")
     dump(deployment("b"), tmp_path / "b.yaml")

@@ -10,7 +10,7 @@ import pytest
 from placer import solve
 from placer.instance import Key
 from placer.instance.expansion import documents, expand
-from placer.instance.problem import DomainUnit
+from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects, from_documents, validate
 from tests.support import instance_of, node, pod, policy
@@ -88,6 +88,9 @@ def test_pods_of_a_job_set() -> None:
         f"{JOB_SET}/job-index": "1",
         f"{JOB_SET}/job-key": sha1("ml/train-worker-1"),
         f"{JOB_SET}/job-global-index": "2",
+        f"{JOB_SET}/group-name": "default",
+        f"{JOB_SET}/group-replicas": "3",
+        f"{JOB_SET}/job-group-index": "2",
     }
     index = {"batch.kubernetes.io/job-completion-index": "0"}
     of_job = {"job-name": "train-worker-1", "batch.kubernetes.io/job-name": "train-worker-1"}
@@ -105,6 +108,86 @@ def test_restarts_and_the_coordinator_are_marked() -> None:
     labels = pods["train-driver-0-0"].metadata.labels
     assert labels[f"{JOB_SET}/restart-attempt"] == "3"
     assert labels[f"{JOB_SET}/coordinator"] == "train-driver-0-0.net"
+
+
+def test_jobs_are_counted_in_their_group() -> None:
+    """Of JobSet's own tests (``TestGroupJobIndex``, ``TestGroupReplicas``): Jobs 1, 2 and 3 in groups a, b and a."""
+    item = job_set(
+        replicated("x", 1, pods=1, groupName="a"),
+        replicated("y", 2, pods=1, groupName="b"),
+        replicated("z", 3, pods=1, groupName="a"),
+    )
+    found = {
+        name: tuple(
+            pod.metadata.labels[f"{JOB_SET}/{label}"] for label in ("group-name", "group-replicas", "job-group-index")
+        )
+        for name, pod in made(item | {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}}).items()
+    }
+    assert found == {
+        "train-x-0-0": ("a", "4", "0"),
+        "train-y-0-0": ("b", "2", "0"),
+        "train-y-1-0": ("b", "2", "1"),
+        "train-z-0-0": ("a", "4", "1"),
+        "train-z-1-0": ("a", "4", "2"),
+        "train-z-2-0": ("a", "4", "3"),
+    }
+
+
+def test_the_uid_of_a_job_set_is_marked() -> None:
+    item = job_set(replicated("w")) | {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}}
+    assert made(item)["train-w-0-0"].metadata.labels[f"{JOB_SET}/jobset-uid"] == "u"
+
+
+def mounting(*containers: str, init: str = "") -> Document:
+    """A template; each container mounts the volumes that are named, with blanks."""
+
+    def written(names: str) -> Document:
+        return {"name": "c", "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in names.split()]}
+
+    spec = {"containers": [written(names) for names in containers]}
+    return {"spec": spec | ({"initContainers": [written(init)]} if init else {})}
+
+
+@pytest.mark.parametrize(
+    ("template", "policies", "expected"),
+    [
+        (mounting("one two"), ["one two"], "one two"),
+        (mounting(""), ["one"], ""),
+        (mounting("one"), ["one two"], "one"),
+        (mounting("del keep", init="in"), ["del in", "keep"], "del in keep"),
+        (mounting("other", "one"), ["one"], "one"),
+    ],
+    ids=["all", "none is mounted", "some", "of several policies, one in an init container", "in the second container"],
+)
+def test_claims_of_a_set_are_volumes_of_pods_that_mount_them(
+    template: Document, policies: list[str], expected: str
+) -> None:
+    """The first four are JobSet's own (``TestAddVolumes``)."""
+    written = [{"templates": [{"metadata": {"name": name}} for name in names.split()]} for names in policies]
+    item = job_set(replicated("w", pods=2, template=template), volumeClaimPolicies=written)
+    claims = [(name, f"{name}-train") for name in expected.split()]
+    for each in made(item).values():
+        volumes = each.spec.volumes or ()
+        assert [(volume.name, volume.persistent_volume_claim.claim_name) for volume in volumes] == claims
+    (first, _) = documents(objects_of(item))
+    written = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims]
+    assert first["spec"].get("volumes", []) == written
+
+
+def test_a_claim_of_a_set_is_named_until_it_is_bound() -> None:
+    policies = [{"templates": [{"metadata": {"name": "data"}}]}]
+    item = job_set(replicated("w", pods=1, template=mounting("data")), volumeClaimPolicies=policies)
+    (waiting,) = instance_of(node("n1"), item).pods.values()
+    (why,) = waiting.unsupported
+    assert "claim data-train is not in the instance" in why
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-train", "namespace": "ml"},
+        "status": {"phase": "Bound"},
+    }
+    (served,) = instance_of(node("n1"), item, claim).pods.values()
+    assert served.unsupported == ()
 
 
 @pytest.mark.parametrize(
@@ -256,6 +339,23 @@ def test_replicas_and_subgroups_have_domains_of_their_own(kind: str) -> None:
     }
 
 
+def test_an_exclusive_job_of_a_job_set_keeps_off_those_of_others() -> None:
+    """Those are told by the label of their Job; a replica that is exclusive, and pods of no Job, are neither."""
+    annotations = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+    alone = {"template": {"metadata": {"annotations": annotations}, "spec": {"template": POD}}}
+    mixed = job_set(
+        replicated("v", pods=1) | {"template": replicated("v")["template"] | alone["template"]}, replicated("w", pods=1)
+    )
+    of_key = there("k", {f"{JOB_SET}/job-key": "another"})
+    replica = workers_set(1, annotations={f"{LWS}/exclusive-topology": "rack"})
+    found = instance_of(node("n1", {"rack": "a"}), mixed, of_key, there("p", {}), replica)
+    jobs = {key.name: pod.neighbours.jobs for key, pod in found.pods.items()}
+    vip, plain = (ChildJob("rack", exclusive=True),), (ChildJob("rack", exclusive=False),)
+    assert jobs == {"train-v-0-0": vip, "train-w-0-0": plain, "k": plain, "p": (), "llm-0": ()}
+    without = instance_of(node("n1"), job_set(replicated("w")))
+    assert not any(pod.neighbours for pod in without.pods.values())
+
+
 def test_of_a_replica_and_its_subgroups_in_one_key_the_subgroups_are_exclusive() -> None:
     annotations = {f"{LWS}/exclusive-topology": "rack", f"{LWS}/subgroup-exclusive-topology": "rack"}
     policy = {"subGroupPolicy": {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 2}}
@@ -325,21 +425,63 @@ def test_workers_that_wait_for_their_leader_do_not_exist_yet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "policy_type", "expected"),
+    ("size", "part", "policy_type", "expected"),
     [
-        (4, None, ["0", "0", "1", "1"]),
-        (5, None, ["0", "0", "0", "1", "1"]),
-        (5, "LeaderExcluded", [None, "0", "0", "1", "1"]),
+        (4, 2, None, ["0", "0", "1", "1"]),
+        (5, 2, None, ["0", "0", "0", "1", "1"]),
+        (3, 1, None, ["0", "1", "2"]),
+        (3, 3, None, ["0", "0", "0"]),
+        (1, 1, None, ["0"]),
+        (3, 1, "LeaderExcluded", [None, "1", "2"]),
+        (5, 2, "LeaderExcluded", [None, "0", "0", "1", "1"]),
     ],
-    ids=["the leader fills the first", "the leader is beside the first", "the leader is in none"],
+    ids=[
+        "the leader fills the first",
+        "the leader is extra in the first",
+        "one pod each",
+        "one in all",
+        "the leader alone",
+        "one worker each",
+        "the leader is in none",
+    ],
 )
-def test_subgroups_of_a_replica(size: int, policy_type: str | None, expected: list[str | None]) -> None:
-    sub_groups = {"subGroupSize": 2} | ({"subGroupPolicyType": policy_type} if policy_type else {})
+def test_subgroups_of_a_replica(size: int, part: int, policy_type: str | None, expected: list[str | None]) -> None:
+    """The first three are leaderworkerset's own (``TestGetSubGroupIndex``)."""
+    sub_groups = {"subGroupSize": part} | ({"subGroupPolicyType": policy_type} if policy_type else {})
     pods = made(workers_set(size, 1, template={"subGroupPolicy": sub_groups}))
     by_name = [pods[name].metadata.labels for name in sorted(pods)]
     assert [labels.get(f"{LWS}/subgroup-index") for labels in by_name] == expected
     keys = [sha1(f"llm-0/{index}") if index is not None else None for index in expected]
     assert [labels.get(f"{LWS}/subgroup-key") for labels in by_name] == keys
+    types = {pod.metadata.annotations[f"{LWS}/subgroup-policy-type"] for pod in pods.values()}
+    assert types == {policy_type or "LeaderWorker"}
+
+
+@pytest.mark.parametrize(
+    ("size", "part", "policy_type", "words"),
+    [
+        (6, 4, "LeaderWorker", "size 6 is no multiple of subGroupSize 4, with or without its leader"),
+        (2, 4, "LeaderWorker", "size 2 is no multiple of subGroupSize 4, with or without its leader"),
+        (4, 2, "LeaderExcluded", "size 4 is no multiple of subGroupSize 2 without its leader"),
+        (4, 2, "LeaderWorker", ""),
+        (5, 2, "LeaderExcluded", ""),
+    ],
+)
+def test_subgroups_that_do_not_come_out_even_are_a_finding(size: int, part: int, policy_type: str, words: str) -> None:
+    """leaderworkerset's webhook refuses them."""
+    sub_groups = {"subGroupSize": part, "subGroupPolicyType": policy_type}
+    found = expand(objects_of(workers_set(size, 1, template={"subGroupPolicy": sub_groups}))).findings
+    told = [f"{words}; leaderworkerset refuses such a set"] if words else []
+    assert [(each.code, each.message) for each in found] == [("PartitionMismatch", message) for message in told]
+
+
+@pytest.mark.parametrize(("policy", "subdomain"), [("Shared", "llm"), ("UniquePerReplica", "llm-1")])
+def test_subdomains_of_replicas(policy: str, subdomain: str) -> None:
+    item = workers_set(2, 2, networkConfig={"subdomainPolicy": policy})
+    written = {each["metadata"]["name"]: each for each in documents(objects_of(item)) if each["kind"] == "Pod"}
+    assert {written[name]["spec"]["subdomain"] for name in ("llm-1", "llm-1-1")} == {subdomain}
+    annotations = written["llm-1"]["metadata"]["annotations"]
+    assert annotations.get(f"{LWS}/subdomainPolicy") == (policy if policy != "Shared" else None)
 
 
 def test_a_template_that_names_a_pod_group_keeps_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Finding, Instance, Policy
-from tests.support import Document, instance_of, node, pod, pod_group, policy, queue
+from tests.support import Document, instance_of, node, pod, pod_group, policy
 
 
 def codes(instance: Instance) -> list[tuple[str, str]]:
@@ -67,10 +67,10 @@ def test_owners_that_may_mean_a_gang(case: str) -> None:
 
 
 def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
-    other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}}
+    other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     instance = instance_of(node("n1"), other)
     assert instance.findings == ()
-    assert instance.skipped == {"kubeflow.org/v1 PyTorchJob": 1}
+    assert instance.skipped == {"v1 Service": 1}
 
 
 def preferred(kind: str) -> dict[str, Any]:
@@ -131,36 +131,6 @@ def test_the_policy_as_written() -> None:
         resource_weights={"cpu": Fraction(1, 10), "nvidia.com/gpu": Fraction(2)},
         rules_off=frozenset({"C8", "C11"}),
     )
-
-
-#: What two queues say of their share, and which fields the finding names.
-SHARES = {
-    "equal": ({"weight": 2, "deserved": {"cpu": 4}}, {"weight": 2, "deserved": {"cpu": "4000m"}}, None),
-    "nothing, and what that means": ({"weight": 1, "deserved": {"cpu": 0}}, {}, None),
-    "weight": ({"weight": 3}, {}, "weight"),
-    "guarantee": ({"guarantee": {"resource": {"cpu": 2}}}, {"guarantee": {}}, "guarantee"),
-    "deserved": ({"deserved": {"cpu": 4}}, {"deserved": {"cpu": 4, "nvidia.com/gpu": 1}}, "deserved"),
-    "two": ({"weight": 3, "deserved": {"cpu": 4}}, {}, "weight and deserved"),
-}
-
-
-def _in_queues(one: dict[str, Any], other: dict[str, Any], *, pending: tuple[str, ...] = ("a", "b")) -> Instance:
-    queues = [{**queue(name), "spec": spec} for name, spec in (("a", one), ("b", other))]
-    at = "scheduling.volcano.sh/queue-name"
-    pods = [pod(f"p-{name}", annotations={at: name}, node=None if name in pending else "n1") for name in ("a", "b")]
-    return instance_of(node("n1"), *queues, *pods)
-
-
-@pytest.mark.parametrize("case", SHARES)
-def test_shares_of_queues_that_differ_are_one_finding(case: str) -> None:
-    one, other, named = SHARES[case]
-    message = f"{named} of Queue a and 1 other differ and decide nothing yet: priority and capability do"
-    expected = () if named is None else (Finding("QueueShareIgnored", "Queue a", message),)
-    assert _in_queues(one, other).findings == expected
-
-
-def test_shares_of_queues_in_which_nothing_waits_are_no_finding() -> None:
-    assert _in_queues({"weight": 3}, {}, pending=("a",)).findings == ()
 
 
 # ----------------------------------------------------------------------------------------- what no server would accept

@@ -147,7 +147,7 @@ def test_field_that_does_not_exist(document: Mapping[str, Any], path: str, found
         (GROUP, "status", {"phase": "Running", "conditions": [{"transitionID": "x"}]}),
         (VOLCANO_JOB, "spec.plugins", {"any": []}),
         (VOLCANO_JOB, "status.taskStatusCount", {"any": {"phase": {"Running": 1}}}),
-        (NUMA, "attributes", [{"name": "nodeTopologyPolicy", "value": "none"}]),
+        (NUMA | {"apiVersion": "topology.node.k8s.io/v1alpha2"}, "attributes", [{"name": "nodeTopologyPolicy"}]),
     ],
 )
 def test_field_that_exists_is_nothing_to_tell(document: Mapping[str, Any], path: str, value: Any) -> None:
@@ -286,6 +286,36 @@ def test_objects_that_no_shape_fits_are_walked(tmp_path: Path) -> None:
     found = placer.read(listed(tmp_path, [read_large.node(0), *pods])).findings
     (message,) = (each.message for each in found if each.code == "UnknownField")
     assert message == r"spec[a\nb] is no field of v1 Pod and decides nothing, here and in 299 more"
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "message"),
+    [
+        (
+            NUMA,
+            "attributes",
+            "attributes is no field of topology.node.k8s.io/v1alpha1 NodeResourceTopology, but one of v1alpha2: an API "
+            "server drops it, it is read all the same",
+        ),
+        (
+            {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}},
+            "spec.podGroupTemplateRef",
+            "spec.podGroupTemplateRef is no field of scheduling.k8s.io/v1beta1 PodGroup, but one of v1alpha2: an API "
+            "server drops it, it decides nothing",
+        ),
+        (
+            {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}},
+            "spec.parentCompositePodGroupName",
+            "spec.parentCompositePodGroupName is no field of scheduling.k8s.io/v1alpha2 PodGroup, but one of v1alpha3 "
+            "and v1beta1: an API server drops it, it is read all the same",
+        ),
+    ],
+)
+def test_field_of_another_version_is_named_with_it(
+    tmp_path: Path, document: Mapping[str, Any], path: str, message: str
+) -> None:
+    found = placer.read(listed(tmp_path, [changed(document, path, None)])).findings
+    assert message in [each.message for each in found if each.code == "UnknownField"]
 
 
 def test_no_more_are_told_than_can_be_read() -> None:

@@ -153,6 +153,15 @@ def test_no_node_has_room_or_the_host_port() -> None:
     assert only(world) == ("InsufficientResources", message)
 
 
+def test_pods_too_large_for_any_node_are_told_with_what_each_asks_for() -> None:
+    world = on("n0")
+    world.pod("a", gpu=5)
+    world.pod("b", gpu=6)
+    told = found(world.instance())
+    assert "for a pod of nvidia.com/gpu 5: " in told["a"].message
+    assert "for a pod of nvidia.com/gpu 6: " in told["b"].message
+
+
 def test_more_pods_than_there_is_room_for() -> None:
     world = on("n0 n1", 3)
     gang = world.gang("g", 3)

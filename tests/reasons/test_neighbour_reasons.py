@@ -91,7 +91,8 @@ def test_a_gang_beside_its_running_pods() -> None:
     (reason,) = _reasons(world).values()
     assert reason == (
         "TopologyTooNarrow",
-        "PodGroup default/g needs 1 pod in one domain of rack; its running pods are in no one domain of it",
+        "PodGroup default/g needs 1 pod in one domain of rack; its running pods are in no one domain of it, but in r0 "
+        "and r1",
     )
 
 

@@ -1,10 +1,13 @@
-"""C15: no two units that are exclusive in one key have pods in one domain of it."""
+"""C15: exclusive units, and Jobs of JobSets beside an exclusive one, have no pods in one domain."""
+
+from collections import Counter
 
 import pytest
 
+from placer import solve
 from placer.instance import PodState
 from tests.judge import broken, messages
-from tests.world import World, both, unit
+from tests.world import World, both, of_job, unit
 
 
 def _world() -> World:
@@ -82,3 +85,85 @@ def test_the_sentence_names_the_domain_and_the_units() -> None:
         "Domain rack=a holds pods of Job default/j and of Job default/k, each of which asks for a domain of rack of "
         "its own: 1 pair too many"
     ]
+
+
+# -------------------------------------------------------------------------------------------------- Jobs of JobSets
+
+
+def _jobs() -> World:
+    """Racks a = n1 n2 and b = n3, n4 in none. Job v of a JobSet is exclusive in racks; p and q are of other Jobs."""
+    world = _world()
+    for number in "12":
+        world.pod(f"v{number}", asks=of_job("rack", exclusive=True, name="Job default/v"))
+    for name in "pq":
+        world.pod(name, asks=of_job("rack"))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("v1@n1 v2@n2", 0),
+        ("p@n1 q@n1", 0),
+        ("v1@n1 p@n3 q@n4", 0),
+        ("v1@n1 p@n2", 1),
+        ("v1@n1 v2@n2 p@n1 q@n2", 4),
+        ("j1@n1 p@n1", 0),  # exclusive, and of no JobSet: what is of none may be there
+    ],
+)
+def test_an_exclusive_job_keeps_off_pods_of_other_jobs_of_job_sets(text: str, amount: int) -> None:
+    found = [("C15", ("Domain rack=a", "Pod default/v1"), amount)] if amount else []
+    assert broken(_jobs(), text) == found
+
+
+def test_running_pods_of_either_kind_keep_the_other_off() -> None:
+    world = _jobs()
+    world.running("old-p", "n1", asks=of_job("rack"))
+    world.running("old-v", "n3", asks=of_job("rack", exclusive=True, name="Job default/o"))
+    assert [each[0] for each in broken(world, "v1@n2")] == ["C15"]
+    assert [each[0] for each in broken(world, "p@n3")] == ["C15"]
+    assert broken(world, "p@n2") == []
+
+
+def test_jobs_that_run_in_one_domain_are_no_violation_until_one_grows_there() -> None:
+    world = _jobs()
+    world.running("old-p", "n3", asks=of_job("rack"))
+    world.running("old-v", "n3", asks=of_job("rack", exclusive=True, name="Job default/o"))
+    assert broken(world, "v1@n1") == []
+    assert broken(world, "p@n3") == [("C15", ("Domain rack=b", "Pod default/old-v"), 1)]
+
+
+@pytest.mark.parametrize("state", [PodState.TERMINATING, PodState.NOMINATED])
+def test_terminating_and_nominated_pods_keep_no_job_off(state: PodState) -> None:
+    world = _jobs()
+    world.pod("old", state=state, node="n3", asks=of_job("rack"))
+    assert broken(world, "v1@n3") == []
+
+
+def test_the_sentence_names_pods_of_both() -> None:
+    assert messages(_jobs(), "v1@n1 p@n2") == [
+        "Domain rack=a holds Pod default/v1 of a JobSet's Job that asks for a domain of rack of its own, and Pod "
+        "default/p of other Jobs of JobSets: 1 pair too many"
+    ]
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "milp", "decomposed"])
+def test_every_method_keeps_them_apart(method: str) -> None:
+    """One rack has a running pod of a plain Job, the other is for the exclusive Job or for further plain pods."""
+    world = World()
+    for name, rack in (("n1", "a"), ("n2", "b"), ("n3", "b")):
+        world.node(name, labels={"rack": rack})
+    world.running("old", "n1", asks=of_job("rack"))
+    for number in range(8):
+        world.pod(f"v{number}", asks=of_job("rack", exclusive=True, name="Job default/v"))
+    for number in range(3):
+        world.pod(f"p{number}", asks=of_job("rack"))
+    node_of = solve(world.instance(), method=method, workers=1).placement.node_of
+    assert Counter(key.name[0] + node_of[key][1] for key in node_of) == {"p1": 3, "v2": 4, "v3": 4}
+
+
+def test_a_job_beside_no_exclusive_one_goes_anywhere() -> None:
+    world = World()
+    world.node("n1", labels={"rack": "a"})
+    world.pod("p", asks=of_job("rack"))
+    assert len(solve(world.instance(), method="exact", workers=1).placement.bindings) == 1

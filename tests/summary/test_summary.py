@@ -244,7 +244,7 @@ def test_a_group_of_which_some_pods_wait_stands_in_both_lists() -> None:
 
 def test_both_lists_are_capped_and_say_how_many_more_there_are() -> None:
     fits = [pod(f"p{number:02d}", cpu="100m") for number in range(15)]
-    large = [pod(f"q{number:02d}", cpu=20) for number in range(14)]
+    large = [pod(f"q{number:02d}", cpu=20 + number) for number in range(14)]
     text = shown(solved(node("a"), *fits, *large))
     assert "Admitted: 15 single pods\n" in text
     assert "  ... and 3 more (all of them are in the Placement: -o FILE, or --json)\n" in text

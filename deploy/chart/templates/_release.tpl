@@ -1,4 +1,4 @@
-{{/* What stands in place of `placer` in the names of a release: the release's name, with `-placer` behind it where it does not say so. */}}
+{{/* Stands in place of `placer` in the names of a release: the release's name, with `-placer` behind it where that has no `placer`. */}}
 {{- define "placer.fullname" -}}
 {{- if contains "placer" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-placer" (.Release.Name | trunc 33 | trimSuffix "-") }}{{ end -}}
 {{- end -}}
@@ -9,8 +9,7 @@
 {{- end -}}
 
 {{/*
-Gives what an object names of placer the names of the release, at any depth: (list VALUE NAMES). A container is called as ever, and what
-a container is given are no names.
+Replaces placer's names in an object by those of the release, at any depth: (list VALUE NAMES). Containers keep their names and arguments.
 */}}
 {{- define "placer.rename" -}}
 {{- $value := index . 0 -}}

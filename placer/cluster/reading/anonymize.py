@@ -36,6 +36,7 @@ from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
 from placer.kube.marks import MARKS, SHARES, Holds, Place, is_protection, kept_labels
+from placer.kube.unread_kinds import KUEUE_GATES
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -92,7 +93,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("alpha.jobset.sigs.k8s.io/no-schedule", "alpha.jobset.sigs.k8s.io/node-selector"),
         *("leaderworkerset.sigs.k8s.io/exclusive-topology", "leaderworkerset.sigs.k8s.io/group-index"),
         *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology", "leaderworkerset.sigs.k8s.io/subgroup-index"),
-        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"),
+        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index", "jobset.sigs.k8s.io/job-key"),
         *("metadata.name", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os"),
         *("kubernetes.io/hostname", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
         *("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build"),
@@ -335,12 +336,14 @@ def _is_fixed(key: str, text: str, above: str, beside: Mapping[str, Any]) -> boo
     return key == "hostIP" and text in _ALL_ADDRESSES
 
 
-#: Field to whether a name below it means something: of a NUMA zone, an attribute, a gate, a kernel parameter.
+#: Field to whether a name below it means something: of a NUMA zone, an attribute, a gate, a kernel parameter, of all
+#: objects of a kind.
 _MEANING_BELOW: Mapping[str, Callable[[str], bool]] = {
     "zones": lambda text: _ZONE.fullmatch(text) is not None,
     "costs": lambda text: _ZONE.fullmatch(text) is not None,
     "attributes": _ATTRIBUTES.__contains__,
-    "schedulingGates": _HOLD_GATE.__eq__,
+    "schedulingGates": (_HOLD_GATE, *KUEUE_GATES).__contains__,
+    "metadata": "*".__eq__,
     "sysctls": lambda text: text.replace("/", ".") in SAFE_SYSCTLS,
 }
 

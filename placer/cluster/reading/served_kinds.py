@@ -100,6 +100,10 @@ class ServedKinds:
                 if version is not None:
                     yield group, version
 
+    def version_of(self, group: str, plural: str) -> str | None:
+        """A version in which a group has a resource of a kind that is not read; None where it has none."""
+        return next((each for each in self._versions.get(group, ()) if self.serves(group, each, plural)), None)
+
     def serves(self, group: str, version: str, plural: str) -> bool:
         """Whether a version of a group, other than the core one, has a resource."""
         if version not in self._versions.get(group, ()):

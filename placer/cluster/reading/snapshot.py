@@ -19,6 +19,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -43,6 +44,7 @@ from placer.kube.base import LONGEST_NAME, Metadata, controller
 from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.pod import TERMINAL_PHASES, PodManifest, PodSpec
+from placer.kube.unread_kinds import LIMITS, UnreadLimit
 from placer.manifests import ENFORCED, NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
 
 __all__ = [
@@ -243,6 +245,7 @@ def take(
     taker.take(BY_ATTRIBUTE["pods"])
     taker.hold_room(wanted)
     taker.note_absent()
+    taker.note_limits()
     return Snapshot(
         scheduler_name=scheduler_name,
         items=tuple(taker.items),
@@ -301,6 +304,29 @@ class _Taker:
             expected = f"{info.group}/{info.versions[0]}"
             wrong = f"found no such kind in the cluster, expected {expected}, which objects refer to"
             self.items.append(_unreadable(expected, info.kind, "", "*", wrong))
+
+    def note_limits(self) -> None:
+        """Note kinds that are not read and that limit pods: those that pods name, and those of whole namespaces."""
+        for limit in LIMITS:
+            marks = [json.dumps(each).encode() for each in limit.marks]
+            is_named = any(mark in item for item in self.items if _is(item, "Pod") for mark in marks)
+            if not limit.on_making and (is_named or limit.of_namespace):
+                for group in limit.groups:
+                    self._note_limit(limit, group)
+
+    def _note_limit(self, limit: UnreadLimit, group: str) -> None:
+        version = self._served.version_of(group, limit.plural)
+        if version is None:
+            return
+        found = [("", "*")]
+        if limit.of_namespace:
+            with suppress(Forbidden):  # then it may limit any
+                listing = listed(self._server.get, f"/apis/{group}/{version}/{limit.plural}", ObjectView)
+                found = [(each.metadata.namespace, each.metadata.name) for each in listing]
+        for namespace, name in found:
+            metadata = {"namespace": namespace, "name": name}
+            document = {"apiVersion": f"{group}/{version}", "kind": limit.kind, "metadata": metadata}
+            self.items.append(msgspec.json.encode(document))
 
     def hold_room(self, wanted: Iterable[DaemonSetView]) -> None:
         """Add what holds room for pods of DaemonSets that are not there yet."""

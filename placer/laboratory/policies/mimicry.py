@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from placer.deadline import NEVER, Deadline
-from placer.errors import UsageError
+from placer.errors import PlacerError, PolicyFailed, UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies.coscheduling import Coscheduling
@@ -133,7 +133,20 @@ def mimic(
         There is no such policy.
     BadInstance
         The arguments are not as they should be; every fault, with object, field, found and expected.
+    PolicyFailed
+        The policy broke down.
     """
+    try:
+        return _mimic(instance, policy_name, seed, arguments, deadline)
+    except PlacerError:
+        raise
+    except Exception as error:  # others still answer where one policy does not
+        raise PolicyFailed.of(policy_name, error) from error
+
+
+def _mimic(
+    instance: Instance, policy_name: str, seed: int, arguments: Mapping[str, Any] | None, deadline: Deadline
+) -> Mimicry:
     if policy_name not in POLICIES and policy_name not in SORTED:
         raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
     policy_name, _, algorithm = policy_name.partition(":")

@@ -251,22 +251,23 @@ class NeighbourRooms:
                 yield self._spread_beside(row, nodes, number)
 
     def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
-        """Nodes that are closed to a kind by pods that stay, too (C13)."""
+        """Nodes that are closed to a kind by pods that stay, too (C7 by label, C13, C15)."""
         shut = self.neighbours.shut[rule][kind]
         found = None if shut is None else shut[nodes]
-        if kind not in self._of_kind or rule not in ("C7", "C13", "C15"):
-            return found
-        if rule != "C13":
-            taken = self._confined.closed(rule, self._of_kind[kind], nodes)
-            return found if taken is None else taken if found is None else found | taken
-        for number, owns, meant in self._repulsions.get(self._of_kind[kind], ()):
-            held, key = self._repelling[number], self.neighbours.repulsions[number].key
-            blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
-            if blocked.any():  # there is no domain at all where no node has the key
-                domain = self.neighbours.domain[key][nodes]
-                closed = (domain >= 0) & blocked[domain]
-                found = closed if found is None else found | closed
+        for closed in self._closed_beside(rule, self._of_kind[kind], nodes) if kind in self._of_kind else ():
+            found = closed if found is None else found | closed
         return found
+
+    def _closed_beside(self, rule: str, index: int, nodes: IntArray) -> Iterator[BoolArray]:
+        taken = self._confined.closed(rule, index, nodes) if rule in ("C7", "C15") else None
+        if taken is not None:
+            yield taken
+        for number, owns, meant in self._repulsions.get(index, ()):
+            held, row = self._repelling[number], self.neighbours.repulsions[number]
+            blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
+            if row.rule == rule and blocked.any():  # there is no domain at all where no node has the key
+                domain = self.neighbours.domain[row.key][nodes]
+                yield (domain >= 0) & blocked[domain]
 
     @cached_property
     def _of_kind(self) -> dict[int, int]:

@@ -143,6 +143,14 @@ class Allocate:
         self._subjob, self._anchor = subjob, subjob.anchor
         return self.step.total(task, nodes)
 
+    def fill(self, subjob: SubJob, task: Task) -> int | None:
+        """The node that backfill takes: the best of all that the filters let through; None where there is none.
+
+        Only the action allocate anchors pods; to a pod that comes by backfill no HyperNode is near.
+        """
+        self._subjob, self._anchor = subjob, None
+        return self.step.choose(task, self.state.everywhere)
+
     # ---------------------------------------------------------------------------------------------------------- moves
 
     def do(self, job: JobInfo, move: Move, sign: int = 1) -> None:

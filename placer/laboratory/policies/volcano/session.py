@@ -8,7 +8,7 @@ Source: Volcano ``pkg/scheduler/actions/{allocate,backfill}``, ``pkg/scheduler/p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -29,7 +29,14 @@ from placer.laboratory.policies.framework import (
 )
 from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.volcano.allocate import Allocate, Move, Worksheet
-from placer.laboratory.policies.volcano.jobs import HyperNodesInfo, JobInfo, SubJob, is_best_effort, read_jobs
+from placer.laboratory.policies.volcano.jobs import (
+    HyperNodesInfo,
+    JobInfo,
+    SubJob,
+    is_best_effort,
+    read_jobs,
+    task_order,
+)
 from placer.laboratory.policies.volcano.queues import Proportion, enqueue
 from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
 from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
@@ -69,7 +76,7 @@ class Session:
         self._waiting: dict[str, list[tuple[tuple[Any, ...], int, JobInfo]]] = defaultdict(list)
         for number, job in enumerate(jobs if "allocate" in settings.actions else ()):
             self._wait(job, number)
-        self._fill = list(_without_requests(jobs if "backfill" in settings.actions else ()))[::-1]
+        self._fill = self._without_requests()
         self._moves: list[Move] = []
         self._unbound: dict[GroupKey, list[Task]] = defaultdict(list)
         state.listeners.append(self._hear)
@@ -117,7 +124,7 @@ class Session:
         return float((self._used[job.group.key] / self._total).max(initial=0.0))
 
     def next(self) -> Turn | None:
-        """The first job of the queue with the least share; then pods without requests."""
+        """The first job of the queue with the least share; then pods without requests, in the same order."""
         while self._waiting:
             queue = min(self._waiting, key=lambda name: (self.proportion.share(name), name))
             if not self._waiting[queue] or self.proportion.overused(queue):
@@ -125,7 +132,14 @@ class Session:
             else:
                 _, number, job = heappop(self._waiting[queue])
                 return Turn(job, number)
-        return self._fill.pop() if self._fill else None
+        return next(self._fill, None)
+
+    def _without_requests(self) -> Iterator[Turn]:
+        """Pods that request nothing, by the order of queues and jobs when the action backfill begins."""
+        filled = self.jobs if "backfill" in self.settings.actions else []
+        for job in sorted(filled, key=lambda job: (self.proportion.share(job.queue), job.queue, *self.job_order(job))):
+            mine = [(subjob, task) for subjob in job.subjobs for task in subjob.tasks if is_best_effort(task)]
+            yield from (Turn(job, 0, each) for each in sorted(mine, key=lambda each: task_order(each[1])))
 
     # ---------------------------------------------------------------------------------------------------------- tries
 
@@ -143,8 +157,8 @@ class Session:
             worksheet.push(job, subjob, left)
 
     def _backfill(self, job: JobInfo, subjob: SubJob, task: Task) -> list[Move]:
-        """Any node will do that the filters let through."""
-        node = self.allocate.step.choose(task, self.state.everywhere)
+        """Put a pod that requests nothing on a node."""
+        node = self.allocate.fill(subjob, task)
         if node is None:
             return []
         move = Move(subjob, task, node, waits=False)
@@ -176,12 +190,6 @@ class Session:
 def _modelled(task: Task, nodes: IntArray) -> BoolArray:
     """Without the plug-in predicates only what cannot be judged here is kept off (C4)."""
     return np.full(len(nodes), not task.pod.unsupported)
-
-
-def _without_requests(jobs: Iterable[JobInfo]) -> Iterator[Turn]:
-    for number, job in enumerate(jobs):
-        for subjob in job.subjobs:
-            yield from (Turn(job, number, (subjob, task)) for task in subjob.tasks if is_best_effort(task))
 
 
 def _allocate(

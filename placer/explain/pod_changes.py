@@ -1,0 +1,225 @@
+"""Changes of what the group's pods ask of a node by themselves: smaller requests, other labels of nodes.
+
+For pods that no node, or no NUMA zone, is large enough for, and for those whose selector or affinity no node meets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from placer.dense.amounts import NodeAmounts
+from placer.errors import PlacerError
+from placer.explain.cases import Change
+from placer.explain.group_changes import CALLS, MADE_AGAIN
+from placer.instance import Node, Pod
+from placer.instance.problem import Requirement
+from placer.quantity import CPU, PODS, Resources, format_amount, is_bytes, parse
+from placer.words import and_list
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+
+__all__ = ["other_labels", "smaller_pods"]
+
+#: Cuts of requests, and sets of fields, that are tried; the least first.
+TRIED = 12
+
+#: What a pod could ask for of each resource.
+Amounts: TypeAlias = "tuple[tuple[str, int], ...]"
+
+#: A field that changes: in words, its path, and its new value; empty: it is left out.
+Field: TypeAlias = "tuple[str, str, str]"
+
+#: All of a node affinity has to go: a term that asks for nothing matches no node.
+_WHOLE: Field = ("not require a node affinity", "", "")
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _first_that_helps(question: Question, changes: Iterable[Change]) -> Iterator[Change]:
+    """The first of some changes with which the group is found to fit; each is read again to be screened."""
+    for change in question.deadline.each(islice(changes, TRIED)):
+        try:
+            after = question.after(change)
+        except PlacerError:
+            continue
+        if after.fits(after.instance):
+            yield change
+            return
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
+def smaller_pods(question: Question) -> Iterator[Change]:
+    """Requests for which no node, or no NUMA zone, is large enough, cut to the most that lets the group in."""
+    if question.codes.isdisjoint(("InsufficientResources", "NumaAlignment")):
+        return
+    for pod in question.kinds:
+        nodes = [node for node in question.instance.nodes.values() if pod.constraints.admits(node)]
+        if nodes and not any(_is_large_enough(node, pod) for node in nodes):
+            yield from _first_that_helps(question, _cuts(question, pod, nodes))
+
+
+def _is_large_enough(node: Node, pod: Pod) -> bool:
+    """Whether a node has room for a pod, and a zone of it where it aligns pods, while nothing runs there."""
+    if not pod.requests.fits(node.allocatable):
+        return False
+    if node.numa is None or not node.numa.strict or pod.numa is None:
+        return True
+    return any(
+        all(amount <= zone.allocatable[name] for name, amount in pod.requests.items() if name in zone.lists)
+        for zone in node.numa.zones
+    )
+
+
+def _cuts(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Change]:
+    """The requests of pods like one cut to what nodes and zones have free, the least cut first."""
+    alike = [each for each in question.pods if each.requests == pod.requests]
+    shares = _shares(len(alike))
+    found = {_cut(pod, room, share) for room in _rooms(question, pod, nodes) for share in shares}
+    for cut in sorted(found, key=lambda cut: (_lack(pod, cut), len(cut), cut)):
+        edits = dict.fromkeys(edit for each in alike for edit in _requests(question, each, cut))
+        if edits:
+            message = f"let its pods request {_cut_words(pod, cut)}{MADE_AGAIN}"
+            yield Change(message, (CALLS, round(100 * _lack(pod, cut))), set_=tuple(edits))
+
+
+def _cut_words(pod: Pod, cut: Amounts) -> str:
+    less = and_list(f"{name} {format_amount(name, amount)}" for name, amount in cut)
+    return f"{less} in place of {and_list(format_amount(name, pod.requests[name]) for name, _ in cut)}"
+
+
+def _lack(pod: Pod, cut: Amounts) -> float:
+    """Which share of a request is cut off, of that of which it is most."""
+    return max((1 - amount / pod.requests[name] for name, amount in cut), default=0.0)
+
+
+def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapping[str, int]]:
+    """What nodes have free, and what each zone of them has of what it lists, where a pod is aligned."""
+    left = NodeAmounts(question.instance).left
+    for node in nodes:
+        free = dict(left(node.name))
+        yield free
+        for zone in node.numa.zones if node.numa is not None and pod.numa is not None else ():
+            yield free | {name: zone.available[name] for name in zone.lists}
+
+
+def _shares(count: int) -> list[int]:
+    """Among how many pods a node is shared: 1, 2, 4, ... and all of them."""
+    return sorted({*(1 << power for power in range(count.bit_length())), count})
+
+
+def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
+    """What is left of those requests for which so many pods like one find no room."""
+    found = []
+    for name, amount in sorted(pod.requests.items()):
+        most = max(0, room.get(name, 0)) // share
+        if amount > most and name != PODS:
+            # Whole cores stay whole, since only these are pinned; bytes are written in the unit that they have.
+            step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
+            found.append((name, most - (most % step if amount % step == 0 else 0)))
+    return tuple(found)
+
+
+def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
+    """Words of ``--set`` by which a pod requests so much less; none where one container of it cannot."""
+    words, spec = question.case.pod_spec(pod.key) or ("", {})
+    stated = [each.get("resources") or {} for each in spec.get("containers") or ()]
+    edits: list[str] = []
+    for name, amount in cut:
+        most, at = max(((_amount(each, name), at) for at, each in enumerate(stated)), default=(0, 0))
+        left = most - (pod.requests[name] - amount)
+        if amount <= 0 or left <= 0:
+            return []
+        path = f"{words}.containers[{at}].resources"
+        edits += [f"{path}.{field}[{name}]={format_amount(name, left)}" for field in _stating(stated[at], name)]
+    return edits
+
+
+def _stating(resources: Mapping[str, Any], name: str) -> list[str]:
+    """Where a container states an amount of a resource."""
+    return [field for field in ("requests", "limits") if name in (resources.get(field) or {})]
+
+
+def _amount(resources: Mapping[str, Any], name: str) -> int:
+    """What a container requests of a resource; one that states its limit alone requests as much."""
+    stated = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.get(name)
+    return 0 if stated is None else Resources.from_nano({name: parse(str(stated))})[name]
+
+
+# --------------------------------------------------------------------------------------------------------------- labels
+
+
+def other_labels(question: Question) -> Iterator[Change]:
+    """What the pods ask of the labels of nodes left out, or widened, as little as lets the group in."""
+    if "NoEligibleNode" in question.codes:
+        for pod in question.kinds:
+            if not any(pod.constraints.mismatch(node) is None for node in question.instance.nodes.values()):
+                yield from _first_that_helps(question, _wider(question, pod))
+
+
+def _wider(question: Question, pod: Pod) -> Iterator[Change]:
+    """Fields of pods like one changed so that more nodes do, those first by which fewest fields change."""
+    _, spec = question.case.pod_spec(pod.key) or ("", {})
+    bare = replace(pod.constraints, selector=(), required=())
+    nodes = [node for node in question.instance.nodes.values() if bare.admits(node)]
+    found = Counter((*_not_selected(spec, node), *_unmet(spec, node)) for node in nodes)
+    for fields, _ in sorted(found.items(), key=lambda each: (len(each[0]), -each[1], each[0])):
+        edits = dict.fromkeys(
+            f"{words}{path}={value}" for words in _written(question, pod) for _, path, value in fields
+        )
+        said = and_list(dict.fromkeys(text for text, _, _ in fields))
+        yield Change(f"let its pods {said}{MADE_AGAIN}", (CALLS, len(fields)), set_=tuple(edits))
+
+
+def _written(question: Question, pod: Pod) -> list[str]:
+    """Where the specs of pods that ask the same of nodes as one are written."""
+    keys = (each.key for each in question.pods if each.constraints == pod.constraints)
+    return [written[0] for key in keys if (written := question.case.pod_spec(key)) is not None]
+
+
+def _not_selected(spec: Mapping[str, Any], node: Node) -> Iterator[Field]:
+    """Labels by which a pod selects nodes, and that a node has not."""
+    for key, value in sorted((spec.get("nodeSelector") or {}).items()):
+        if node.labels.get(key) != value:
+            yield f"not select nodes by {key}={value}", f".nodeSelector[{key}]", ""
+
+
+def _unmet(spec: Mapping[str, Any], node: Node) -> list[Field]:
+    """What stands in the way of a node in the required node affinity of a pod; nothing where it is met."""
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    path = f".affinity.nodeAffinity.{_REQUIRED}"
+    terms = list(enumerate(affinity.get("nodeSelectorTerms") or ()))
+    least = min((_wrong(term, node, f"{path}.nodeSelectorTerms[{at}]") for at, term in terms), key=len, default=[])
+    return [(_WHOLE[0], path, "")] if _WHOLE in least else least
+
+
+def _wrong(term: Mapping[str, Any], node: Node, path: str) -> list[Field]:
+    """The same of one term; with :data:`_WHOLE` where all of it has to go."""
+    asked, names = _requirements(term, "matchExpressions"), _requirements(term, "matchFields")
+    places = [at for at, each in enumerate(asked) if not each.holds(node.labels.get(each.key))]
+    found = [_met(asked[at], node, f"{path}.matchExpressions[{at}]") for at in reversed(places)]
+    kept = [field for field in found if field[2]]
+    if len(names) + len(asked) - len(found) + len(kept) == 0 or not all(each.holds(node.name) for each in names):
+        found.append(_WHOLE)
+    return found
+
+
+def _requirements(term: Mapping[str, Any], field: str) -> list[Requirement]:
+    written = term.get(field) or ()
+    return [Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in written]
+
+
+def _met(asked: Requirement, node: Node, path: str) -> Field:
+    """One expression widened by the value that a node has, or left out."""
+    there = node.labels.get(asked.key)
+    if asked.operator == "In" and there is not None:
+        return f"be on nodes with {asked.key}={there}, too", f"{path}.values", json.dumps([*asked.values, there])
+    said = " ".join(filter(None, (asked.key, asked.operator, ",".join(asked.values))))
+    return f"not require {said} of nodes", path, ""

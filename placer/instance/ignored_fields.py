@@ -1,0 +1,196 @@
+"""Fields that limit a pending pod and that no rule reads: a finding for each, with who says it.
+
+Which fields these are says ``placer.kube.field_uses``; here is when an object means something by them. What queues are
+given beside each other is one finding, ``QueueShareIgnored``; preferences are ``notices``'.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from placer.instance.findings import Findings, counted
+from placer.instance.keys import GroupKey
+from placer.instance.problem import Instance, PodState
+from placer.instance.requests import pod_requests
+from placer.quantity import Resources, format_amount, from_nano
+
+if TYPE_CHECKING:
+    from placer.instance.expansion import Expansion
+    from placer.instance.gangs import PodEntry
+    from placer.kube.base import NamespacedObject, Quantities
+    from placer.kube.pod import PodManifest
+    from placer.kube.volcano import QueueManifest
+    from placer.manifests import Objects
+
+__all__ = ["note_ignored_fields", "note_managed_elsewhere"]
+
+#: Fields of a Queue that say what it is given beside others.
+_SHARES = ("weight", "guarantee", "deserved", "priority")
+#: Disks that a volume of a pod names itself.
+_DISKS = {
+    "aws_elastic_block_store": "awsElasticBlockStore",
+    "azure_disk": "azureDisk",
+    "cinder": "cinder",
+    "gce_persistent_disk": "gcePersistentDisk",
+    "iscsi": "iscsi",
+    "rbd": "rbd",
+}
+#: Kind to the controller of its own, as ``spec.managedBy`` names it.
+_OWN_CONTROLLERS = {"Job": "kubernetes.io/job-controller", "JobSet": "jobset.sigs.k8s.io/jobset-controller"}
+#: How quotas spell requests; what they say of limits and counts no pod asks for.
+_REQUESTS, _NOT_ASKED = "requests.", ("limits.", "count/")
+
+
+def note_ignored_fields(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
+    """Note the fields of pending pods, their groups and their queues that limit them and decide nothing."""
+    _note_least_resources(instance, objects, entries, findings)
+    asked = {name for pod in instance.pending for name in _upwards(instance, pod.queue)}
+    _note_queue_shares(asked, objects.queues, findings)
+    _note_dequeueing(asked, objects.queues, findings)
+    _note_pods((entry.pod for entry in entries if entry.state is PodState.PENDING), findings)
+
+
+def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
+    """Note workloads whose pods are made here although other controllers make them, and policies of parts of a set."""
+    for owner in {id(each.owner): each.owner for each in made.blueprints}.values():
+        subject = f"{owner.kind} {owner.namespace}/{owner.name}"
+        for field, what in _of_workload(owner):
+            findings.add("FieldIgnored", subject, f"{subject}: spec.{field} {what}")
+
+
+def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
+    from placer.kube.apps import JobManifest
+    from placer.kube.job_sets import JobSetManifest
+
+    if not isinstance(owner, JobManifest | JobSetManifest):
+        return
+    managed = owner.spec.managed_by
+    if managed and managed != _OWN_CONTROLLERS[owner.kind]:
+        yield "managedBy", f"names {managed}, which may make no pods in this cluster: they are made all the same"
+    for job in (owner.spec.replicated_jobs or ()) if isinstance(owner, JobSetManifest) else ():
+        if job.scheduling is not None:
+            yield f"replicatedJobs[{job.name}].scheduling", "decides nothing: spec.scheduling of the set does"
+
+
+def _upwards(instance: Instance, name: str | None) -> Iterator[str]:
+    """A queue and those above it, each once."""
+    seen: set[str] = set()
+    while name is not None and name not in seen:
+        seen.add(name)
+        yield name
+        queue = instance.queues.get(name)
+        name = queue.parent if queue is not None else None
+
+
+def _note_pods(pods: Iterable[PodManifest], findings: Findings) -> None:
+    """Note fields of pods, once each."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for pod in pods:
+        for told in _of_pod(pod):
+            found[told].add(f"Pod {pod.namespace}/{pod.name}")
+    for (field, what), subjects in found.items():
+        findings.add("FieldIgnored", min(subjects), f"{counted(subjects)}: {field} {what}")
+
+
+def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:
+    """Field and what is not known because of it."""
+    name = pod.spec.runtime_class_name
+    if name and pod.metadata.uid is None and not pod.spec.overhead:  # an API server writes them into the pods it admits
+        yield (
+            "spec.runtimeClassName",
+            f"{name} decides nothing: what its RuntimeClass adds (overhead, nodes) is not read",
+        )
+    for volume in pod.spec.volumes or ():
+        for attribute, field in _DISKS.items():
+            if getattr(volume, attribute) is not None:
+                yield f"spec.volumes[].{field}", "decides nothing: how many pods and nodes may use the disk is not read"
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+
+
+def _note_least_resources(
+    instance: Instance, objects: Objects, entries: Iterable[PodEntry], findings: Findings
+) -> None:
+    """Note groups that ask for more than their pods do, those that have succeeded included."""
+    least = dict(_least_resources(instance, objects))
+    members: dict[GroupKey, list[Resources]] = defaultdict(list)
+    for entry in entries if least else ():
+        if entry.group in least:
+            members[entry.group].append(pod_requests(entry.pod.spec))
+    for key, wanted in least.items():
+        more = list(_more(wanted, members[key]))
+        if more:
+            pods = f"{len(members[key]):,} pod{'' if len(members[key]) == 1 else 's'}"
+            asked = f"{key}: spec.minResources asks for {more[0][0]}, its {pods} for {more[0][1]}"
+            others = f" ({len(more) - 1} more likewise)" if len(more) > 1 else ""
+            findings.add("FieldIgnored", str(key), f"{asked}{others}, and decides nothing: minMember does")
+
+
+def _least_resources(instance: Instance, objects: Objects) -> Iterator[tuple[GroupKey, Quantities]]:
+    """Groups with pending pods that say how much they need."""
+    from placer.instance.gangs import COSCHEDULING, VOLCANO
+
+    by_api = ((VOLCANO, objects.pod_groups), (COSCHEDULING, objects.coscheduling_pod_groups))
+    for api_group, written in by_api:
+        for each in written:
+            key = GroupKey(api_group, each.namespace, each.name)
+            wanted = each.spec.min_resources if each.spec is not None else None
+            if wanted and key in instance.groups and instance.groups[key].pending:
+                yield key, wanted
+
+
+def _more(wanted: Quantities, asked: Sequence[Resources]) -> Iterator[tuple[str, str]]:
+    """Amounts that are beyond what pods ask for, with these."""
+    for name, nano in sorted(wanted.items()):
+        resource = name.removeprefix(_REQUESTS)
+        if resource.startswith(_NOT_ASKED):
+            continue
+        amount, total = from_nano(resource, nano), sum(each[resource] for each in asked)
+        if amount > total:
+            yield f"{resource} {format_amount(resource, amount)}", format_amount(resource, total)
+
+
+# ------------------------------------------------------------------------------------------------------------- queues
+
+
+def _note_queue_shares(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
+    """Note, once, what queues with pending pods are given beside others, and what others hold back from them."""
+    given = {(field, f"Queue {each.name}") for each in queues for field in _shares(each, each.name in asked)}
+    if asked and given:
+        subjects = {subject for _, subject in given}
+        fields = [field for field in _SHARES if any(each == field for each, _ in given)]
+        verb = "decides" if len(given) == 1 else "decide"
+        what = f"{' and '.join(fields)} of {counted(subjects)} {verb} nothing yet"
+        findings.add("QueueShareIgnored", min(subjects), f"{what}: priority of pods and capability do")
+
+
+def _shares(queue: QueueManifest, asked: bool) -> Iterator[str]:
+    """What a queue is given, nothing written being nothing given; of one in which nothing waits what it holds back."""
+    spec = queue.spec
+    if spec is None:
+        return
+    if _is_something(spec.guarantee.resource if spec.guarantee is not None else None):
+        yield "guarantee"
+    if asked:
+        given = {"weight": spec.weight not in (None, 1), "deserved": _is_something(spec.deserved)}
+        yield from (field for field, is_given in (*given.items(), ("priority", spec.priority)) if is_given)
+
+
+def _is_something(amounts: Quantities | None) -> bool:
+    return any((amounts or {}).values())
+
+
+def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
+    """Note queues in which Volcano lets nothing pass what waits first."""
+    strict = {f"Queue {each.name}" for each in queues if each.name in asked and _is_fifo(each)}
+    if strict:
+        message = f"{counted(strict)}: spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"
+        findings.add("FieldIgnored", min(strict), message)
+
+
+def _is_fifo(queue: QueueManifest) -> bool:
+    strategy = queue.spec.dequeue_strategy if queue.spec is not None else None
+    return (strategy or "").endswith("fifo")

@@ -1,0 +1,149 @@
+"""Kinds that placer does not read, and that make pods or limit them: what is looked at of them, and how pods name them.
+
+A new one costs one row. Kinds whose pods are a gang are marks (``placer.kube.marks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placer.kube import marks
+
+__all__ = [
+    "KUEUE_GATES",
+    "KUEUE_QUEUES",
+    "LIMITS",
+    "WORKLOADS",
+    "UnreadLimit",
+    "UnreadWorkload",
+    "read_workload",
+]
+
+#: API group and kind of workloads of which no pods are made.
+WORKLOADS = frozenset(
+    (
+        ("", "ReplicationController"),
+        ("apps", "DaemonSet"),
+        ("apps.kruise.io", "CloneSet"),
+        ("apps.kruise.io", "StatefulSet"),
+        ("argoproj.io", "Rollout"),
+        ("argoproj.io", "Workflow"),
+        ("flink.apache.org", "FlinkDeployment"),
+        ("flow.volcano.sh", "JobFlow"),
+        *(("kubeflow.org", f"{each}Job") for each in ("JAX", "MPI", "MX", "Paddle", "PyTorch", "TF", "XGBoost")),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
+        ("serving.kserve.io", "InferenceService"),
+        ("sparkoperator.k8s.io", "SparkApplication"),
+        ("trainer.kubeflow.org", "TrainJob"),
+        ("workload.codeflare.dev", "AppWrapper"),
+    )
+)
+#: Labels by which a workload or pod names its queue of Kueue.
+KUEUE_QUEUES = (marks.KUEUE_QUEUE, marks.KUEUE_LOCAL_QUEUE)
+#: Gates by which Kueue holds pods back until it lets them in.
+KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
+
+#: Words of a status, in whatever case, of a workload that makes no more pods.
+_ENDED = frozenset(("complete", "completed", "error", "failed", "finished", "stopped", "succeeded"))
+#: Where such a word stands, beside the types of conditions.
+_STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationState", "state"))
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadWorkload:
+    """A workload of which no pods are made.
+
+    Parameters
+    ----------
+    group, kind, namespace, name
+        What it is.
+    queue
+        Of Kueue; empty where it names none.
+    suspended
+        Whether it is to make no pods yet.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    queue: str = ""
+    suspended: bool = False
+
+
+def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadWorkload | None:
+    """Read of a workload what is looked at, whatever stands elsewhere; None where it makes no pods any more."""
+    metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
+    if metadata.get("deletionTimestamp") or _has_ended(status):
+        return None
+    labels = _part(metadata, "labels")
+    suspended = spec.get("suspend") is True or _part(spec, "runPolicy").get("suspend") is True
+    queue = next((labels[key] for key in KUEUE_QUEUES if isinstance(labels.get(key), str)), "")
+    names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
+    return UnreadWorkload(group, kind, *names, queue, suspended)
+
+
+def _has_ended(status: Mapping[str, Any]) -> bool:
+    conditions = status.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and str(each.get("type")).lower() in _ENDED and each.get("status") == "True":
+            return True
+    for *above, last in _STATES:
+        part = status
+        for step in above:
+            part = _part(part, step)
+        if str(part.get(last)).lower() in _ENDED:
+            return True
+    return False
+
+
+def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = value.get(key)
+    return part if isinstance(part, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLimit:
+    """A kind whose objects limit pods.
+
+    Parameters
+    ----------
+    kind, groups, plural
+        What it is called; the first group is the one in use. Without a group it is no object.
+    marks
+        Labels and annotations by which a pod, or the workload that makes it, names one.
+    of_namespace
+        Whether an object limits the pods of its namespace, whatever they say.
+    on_making
+        Whether it limits pods only when they are made.
+    """
+
+    kind: str
+    groups: tuple[str, ...] = ()
+    plural: str = ""
+    marks: tuple[str, ...] = ()
+    of_namespace: bool = False
+    on_making: bool = False
+
+    @property
+    def full(self) -> str:
+        """Kind and group, as findings call it."""
+        return ".".join(each for each in (self.kind, *self.groups[:1]) if each)
+
+
+LIMITS = (
+    UnreadLimit("LocalQueue", ("kueue.x-k8s.io",), "localqueues", KUEUE_QUEUES),
+    UnreadLimit("Queue", ("scheduling.run.ai",), "queues", (marks.KAI_QUEUE, marks.RUNAI_QUEUE)),
+    UnreadLimit(
+        "ElasticQuota",
+        ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.sigs.x-k8s.io"),
+        "elasticquotas",
+        (marks.KOORDINATOR_QUOTA,),
+        of_namespace=True,
+    ),
+    UnreadLimit("queue of YuniKorn", marks=(marks.YUNIKORN_QUEUE,)),
+    UnreadLimit("ResourceQuota", ("",), "resourcequotas", of_namespace=True, on_making=True),
+    UnreadLimit("LimitRange", ("",), "limitranges", of_namespace=True, on_making=True),
+)

@@ -1,0 +1,265 @@
+"""What pods ask of the pods around them (C12 to C15), in words: the term, its label, and who holds which domain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from placer.dense import Dense
+from placer.instance import Instance, Pod, PodState
+from placer.instance.keys import label_word
+from placer.instance.pod_index import PodIndex, domain_of
+from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
+from placer.reasons.cause import NAMED, Cause, plural
+from placer.words import and_list, some
+
+__all__ = ["NeighbourWords"]
+
+
+class NeighbourWords:
+    """What pods of one instance ask of the pods around them, and how that stands.
+
+    Parameters
+    ----------
+    instance
+        As things stand: pods with a node are those that are in the way.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+
+    @cached_property
+    def _standing(self) -> PodIndex:
+        """Pods with a node, those that are being deleted among them."""
+        return PodIndex((pod for pod in self.instance.pods.values() if pod.state.on_node), self.instance.namespaces)
+
+    @cached_property
+    def _repelling(self) -> Mapping[AffinityTerm, list[Pod]]:
+        """Terms of anti-affinity to the pods with a node that have them."""
+        found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
+        for pod in self.instance.pods.values():
+            for term in pod.neighbours.anti_affinity if pod.state.on_node else ():
+                found[term].append(pod)
+        return found
+
+    def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> str:
+        """What some pods ask by the rule of a cause, and how that stands; empty where no rule of neighbours is.
+
+        Parameters
+        ----------
+        pods
+            Who asks.
+        code
+            The cause.
+        roomy
+            Nodes that have room for one of them but for this rule: their domains are named first, and those of others
+            only where no node is roomy.
+        """
+        told = _TOLD.get(code)
+        kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
+        texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else ()
+        return "; ".join(dict.fromkeys(texts))
+
+    def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
+        """Say in addition which term keeps a group out, by which label, and who holds which domain.
+
+        Parameters
+        ----------
+        dense
+            Arrays of the instance.
+        group
+            Index of the group there.
+        cause
+            ``PodAffinity``, ``PodAntiAffinity``, ``TopologySpread`` or ``Exclusive``; any other is returned as it is.
+        """
+        if cause.code not in _TOLD:
+            return cause
+        plain = replace(dense, neighbours=None, network=None, numa=None)
+        classes = dense.groups[group].classes
+        fits = np.any([plain.fits(index) > 0 for index in classes], axis=0)
+        roomy = {dense.nodes[node] for node in np.flatnonzero(fits).tolist()}
+        pods = [self.instance.pods[dense.classes[index].pods[0]] for index in classes]
+        said = self.asked(pods, cause.code, roomy)
+        # Near others there is no room: then whoever took it there is in the way, else those who are named already.
+        nodes = self._near(pods) if cause.code == "PodAffinity" else frozenset[str]()
+        return replace(cause, message=f"{cause.message}: {said}", nodes=nodes, holds=None) if said else cause
+
+    def _near(self, pods: Iterable[Pod]) -> frozenset[str]:
+        """Nodes in a domain with a pod that some pods must be near."""
+        nodes, found = self.instance.nodes, set[str]()
+        for term in {term for pod in pods for term in pod.neighbours.affinity}:
+            there = {domain_of(nodes, pod.node, term.topology_key) for pod in self._running(term.pods)} - {None}
+            found |= {name for name, node in nodes.items() if node.labels.get(term.topology_key) in there}
+        return frozenset(found)
+
+    def _running(self, selector: PodSelector) -> list[Pod]:
+        """Pods that a selector means, those left out that are being deleted."""
+        return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
+
+    def _own(self, selector: PodSelector, pod: Pod) -> str:
+        return ", themselves among them" if selector.matches(pod, self.instance.namespaces) else ""
+
+    # Each of the following gives the sentences about one pod.
+
+    def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """What it must be near (C12)."""
+        for term in pod.neighbours.affinity:
+            those, key = self._running(term.pods), term.topology_key
+            there = _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}"
+            room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
+            values = _values(self.instance, key) if own or not room else ""
+            said = "; ".join(filter(None, (there, room, values)))
+            yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: {said}"
+
+    def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """What it must be apart from, and what must be apart from it (C13)."""
+        for term in pod.neighbours.anti_affinity:
+            key = term.topology_key
+            held = self._holders(self._standing.matching(term.pods), key, roomy)
+            there = f"{held}; " if held else ""
+            own, values = self._own(term.pods, pod), _values(self.instance, key)
+            yield f"its pods must be in no {key} with {_meant(term.pods)}{own}: {there}{values}"
+        for term, owners in self._repelling.items():
+            if term.pods.matches(pod, self.instance.namespaces):
+                named = self._standing.matching(term.pods) if term in pod.neighbours.anti_affinity else ()
+                held = self._holders((each for each in owners if each not in named), term.topology_key, roomy)
+                if held:
+                    yield f"others must be in no {term.topology_key} with {_meant(term.pods)}, as its pods are: {held}"
+
+    def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+        """Over what it must be spread (C14)."""
+        for limit in pod.neighbours.spread:
+            least = f", at least {plural(limit.min_domains, 'domain')}" if limit.min_domains > 1 else ""
+            asked = f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}"
+            held = self._counted(limit, roomy)
+            yield f"{asked}: {held}{_values(self.instance, limit.topology_key)}"
+
+    def alone(self, pod: Pod, _: Collection[str]) -> Iterator[str]:
+        """Who else would be in its domain (C15)."""
+        for unit in pod.neighbours.units:
+            if unit.exclusive:
+                held = self._units(unit)
+                there = f"{and_list(held)}; " if held else ""
+                yield f"no other may be in its {unit.topology_key}: {there}{_values(self.instance, unit.topology_key)}"
+
+    def _holders(self, pods: Iterable[Pod], key: str, roomy: Collection[str]) -> str:
+        """Which pods hold which domains, those with room; empty where none is held."""
+        nodes = self.instance.nodes
+        with_room = {nodes[name].labels.get(key) for name in roomy}
+        held: dict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            value = domain_of(nodes, pod.node, key)
+            if value is not None and (not roomy or value in with_room):
+                held[value].append(pod)
+        texts = [
+            f"{and_list(some([*map(_name, held[value])], NAMED))} in {label_word(value)}" for value in sorted(held)
+        ]
+        return f"{and_list(some(texts, NAMED))} {_verb(held)} in the way" if texts else ""
+
+    def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> str:
+        """How many pods that a limit counts there are in the domains with fewest, and in those with room."""
+        there, nodes, key = self._by_domain(limit), self.instance.nodes, limit.topology_key
+        fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
+        roomiest = {domain_of(nodes, name, key) for name in roomy} - {*fewest}
+        shown = [*fewest, *(value for value in there if value in roomiest)]
+        texts = [_of_domain(value, there[value], limit) for value in shown]
+        said = and_list(some(texts, NAMED)) if any(there.values()) else ""
+        return "".join(f"{text}; " for text in (said, _room(self.instance, roomy, key)) if text)
+
+    def _by_domain(self, limit: SpreadLimit) -> dict[str, list[Pod]]:
+        """Every domain that counts to the pods that are counted there."""
+        nodes = self.instance.nodes
+        counting = {name: node.labels[limit.topology_key] for name, node in nodes.items() if limit.counts(node)}
+        there: dict[str, list[Pod]] = {value: [] for value in sorted(counting.values())}
+        for pod in self._running(limit.pods):
+            if pod.node in counting:
+                there[counting[pod.node]].append(pod)
+        return there
+
+    def _units(self, unit: DomainUnit) -> list[str]:
+        """Running units that keep a unit off their domains, each with its domain; some of them."""
+        held = {
+            f"{other.name} holds {_domain(self.instance, pod, other.topology_key)}"
+            for pod in self.instance.pods.values()
+            if pod.state is PodState.BOUND
+            for other in pod.neighbours.units
+            if other.keeps_off(unit)
+        }
+        return some(sorted(held), NAMED)
+
+
+_TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[str]]] = {
+    "PodAffinity": NeighbourWords.near,
+    "PodAntiAffinity": NeighbourWords.apart,
+    "TopologySpread": NeighbourWords.spread,
+    "Exclusive": NeighbourWords.alone,
+}
+
+
+def _name(pod: Pod) -> str:
+    return f"Pod {pod.key}" + (", which is being deleted," if pod.state is PodState.TERMINATING else "")
+
+
+def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> str:
+    """How many pods that a limit counts there are in a domain, and which."""
+    named = f" ({and_list(some([*map(_name, pods)], NAMED))})" if pods else ""
+    return f"{label_word(value)} has {len(pods)} of {_meant(limit.pods)}{named}"
+
+
+def _verb(held: Mapping[str, Sequence[Pod]]) -> str:
+    return "is" if sum(map(len, held.values())) == 1 else "are"
+
+
+def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
+    """Where pods are, by name and domain."""
+    return and_list(some([f"Pod {pod.key} is in {_domain(instance, pod, key)}" for pod in pods], NAMED))
+
+
+def _domain(instance: Instance, pod: Pod, key: str) -> str:
+    value = domain_of(instance.nodes, pod.node, key)
+    return "none" if value is None else label_word(value)
+
+
+def _room(instance: Instance, names: Collection[str], key: str) -> str:
+    """Which domains nodes with room are in; empty where there is no such node."""
+    values = {instance.nodes[name].labels.get(key) for name in names}
+    named = (
+        [f"in {and_list(some(sorted(map(label_word, inside)), NAMED))}"]
+        if (inside := {each for each in values if each is not None})
+        else []
+    )
+    named += ["on nodes without this label"] if None in values else []
+    return f"there is room for one of them {and_list(named)}" if named else ""
+
+
+def _values(instance: Instance, key: str) -> str:
+    """How many values of a label nodes have, and some of them."""
+    found = sorted({node.labels[key] for node in instance.nodes.values() if key in node.labels})
+    shown = [*map(label_word, found[:NAMED]), *(["..."] if len(found) > NAMED else [])]
+    return f"{plural(len(found), 'such domain')} ({', '.join(shown)})" if found else "no node has this label"
+
+
+def _where(selector: PodSelector) -> str:
+    """In which Namespaces pods are meant, to be appended; empty where they are in any."""
+    if selector.namespace_requirements == ():
+        return ""
+    named = [f"Namespace{'s' if len(selector.namespaces) > 1 else ''} {and_list(selector.namespaces)}"]
+    labels = ", ".join(map(_requirement, selector.namespace_requirements or ()))
+    words = [*(named if selector.namespaces else []), *([f"Namespaces of {labels}"] if labels else [])]
+    return f" in {and_list(words)}"
+
+
+def _meant(selector: PodSelector) -> str:
+    if selector.requirements is None:
+        return "no pod at all"
+    return "pods of " + (", ".join(map(_requirement, selector.requirements)) or "any labels")
+
+
+def _requirement(asked: Requirement) -> str:
+    if asked.operator == "In" and len(asked.values) == 1:
+        return f"{asked.key}={label_word(asked.values[0])}"
+    return " ".join(part for part in (asked.key, asked.operator, ",".join(asked.values)) if part)
