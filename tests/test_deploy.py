@@ -109,9 +109,9 @@ def test_all_definitions_are_installed_together() -> None:
 
 
 def test_every_kind_that_a_cluster_does_not_bring_has_a_definition() -> None:
-    """Workloads apart: they are read offline only, in a cluster pods count."""
+    """Workloads apart, which are read offline only, and PodGroups of KAI, which only KAI itself makes."""
     workloads = {"batch.volcano.sh", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"}
-    brought = {"", "apps", "batch", "policy", "scheduling.k8s.io", *workloads}
+    brought = {"", "apps", "batch", "policy", "scheduling.k8s.io", "scheduling.run.ai", *workloads}
     wanted = {
         (info.group, info.kind, info.plural, info.namespaced)
         for info in BY_ATTRIBUTE.values()

@@ -434,21 +434,23 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     )
     objects = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
     marked = gangs_named(metadata, namespace)
-    if not objects and not marked:  # as in nearly all pods
-        return None
-    if is_daemon(metadata):
+    if not (objects or marked) or is_daemon(metadata):  # as in nearly all pods
         return None
     named = [*objects, *marked]
     if len(named) > 1:
         read = _READ_BY.get(scheduler_of(pod), ())
         named.sort(key=lambda key: (key.api_group not in read, key not in objects))
     existing = list(dict.fromkeys(key for key in named if key in known))
+    _note_two_groups(f"Pod {namespace}/{metadata.name}", existing, findings)
+    return next(iter(existing or named))
+
+
+def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
+    """Note that a pod names more than one gang."""
     if len(existing) > 1:
-        subject = f"Pod {namespace}/{metadata.name}"
         first, *others = (f"{key.name} of {key.api_group}" for key in existing)
         message = f"{subject} names PodGroup {first} and {' and '.join(others)}; it counts for the first"
         findings.add("TwoGroups", subject, message)
-    return next(iter(existing or named))
 
 
 def names_group(template: PodTemplateSpec) -> bool:
@@ -505,6 +507,11 @@ def role(metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
+def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
+    """Role of a pod in its gang, in the words of who declares it."""
+    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)
+
+
 def find_slot(splitters: Iterable[SubGroupSplitter], labels: Labels) -> Slot | None:
     """Find the first policy that takes a pod, and its subgroup there; None where no policy does."""
     for index, splitter in enumerate(splitters):
@@ -542,8 +549,7 @@ def call_roster(
             continue
         priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
         slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-        in_group = task_group if group is not None and group.api_group == YUNIKORN else role
-        entries.append(PodEntry(pod, key, state, priority, group, in_group(pod.metadata), slot, counts))
+        entries.append(PodEntry(pod, key, state, priority, group, _role_in(group, pod.metadata), slot, counts))
     return entries
 
 

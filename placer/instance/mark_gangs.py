@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
@@ -27,6 +26,7 @@ from placer.kube.marks import Place
 from placer.legible import shown
 
 if TYPE_CHECKING:
+    from placer.kube.base import NamespacedObject
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
@@ -83,7 +83,7 @@ _NAMING = (
 _ADDING = frozenset(
     (
         *(marks.KOORDINATOR_MATCH, marks.KOORDINATOR_MODE, marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS),
-        *(marks.KOORDINATOR_TOPOLOGY, marks.KUEUE_SLICE, marks.KUEUE_SLICE_SIZE),
+        *(marks.KOORDINATOR_TOPOLOGY, *marks.SLICES),
     )
 )
 _LOOKED_AT = frozenset((*_NAMES, *(key for _, key in _NAMING), *_ADDING))
@@ -200,23 +200,20 @@ def _value(metadata: Metadata, place: Place, key: str) -> str | None:
 
 def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
     """Give pods the minimum that only their owner states, as Volcano's controller does."""
-    stated = {
-        (kind, each.namespace, each.name): value
-        for kind, owners in (
-            ("Deployment", objects.deployments),
-            ("StatefulSet", objects.stateful_sets),
-            ("Job", objects.jobs),
-        )
-        for each in owners
-        if (value := (each.metadata.annotations or {}).get(marks.VOLCANO_GROUP_MINIMUM)) is not None
-    }
-    for each in objects.replica_sets:
+    stated = _stated_by(("Deployment", objects.deployments), ("StatefulSet", objects.stateful_sets))
+    stated |= _stated_by(("Job", objects.jobs), ("ReplicaSet", objects.replica_sets))
+    for each in objects.replica_sets if stated else ():
         above = controller(each.metadata)
-        own = (each.metadata.annotations or {}).get(marks.VOLCANO_GROUP_MINIMUM)
-        value = own if own is not None or above is None else stated.get((above.kind, each.namespace, above.name))
-        if value is not None:
-            stated["ReplicaSet", each.namespace, each.name] = value
+        if above is not None and (above.kind, each.namespace, above.name) in stated:
+            stated.setdefault(("ReplicaSet", each.namespace, each.name), stated[above.kind, each.namespace, above.name])
     return tuple(pods) if not stated else tuple(_inheriting(pod, stated) for pod in pods)
+
+
+def _stated_by(*owners: tuple[str, Sequence[NamespacedObject]]) -> dict[tuple[str, str, str], str]:
+    """Minimums that owners state, by their kind, namespace and name."""
+    notes = ((kind, each, each.metadata.annotations or {}) for kind, of_kind in owners for each in of_kind)
+    mark = marks.VOLCANO_GROUP_MINIMUM
+    return {(kind, each.namespace, each.name): own[mark] for kind, each, own in notes if mark in own}
 
 
 def _inheriting(pod: PodManifest, stated: Mapping[tuple[str, str, str], str]) -> PodManifest:
@@ -307,12 +304,7 @@ class _GangMarks:
 
     def _application(self) -> MarkedGang:
         """YuniKorn's: a minimum per task group, which any pod of the application states."""
-        texts: dict[str, PodManifest] = {}
-        for pod in self._all:
-            text = (pod.metadata.annotations or {}).get(marks.YUNIKORN_TASK_GROUPS)
-            if text is not None:
-                texts.setdefault(text, pod)
-        roles = self._roles(texts)
+        roles = self._roles(self._stated(marks.YUNIKORN_TASK_GROUPS))
         for pod in self._pods if self._fault is None else ():
             role = task_group(pod.metadata)
             if role and role not in roles:
@@ -329,6 +321,24 @@ class _GangMarks:
         if self._fault is not None:
             return MarkedGang(self._key, stated=marks.YUNIKORN_TASK_GROUPS, invalid=self._fault, pods=self._pods)
         return MarkedGang(self._key, total, dict(sorted(roles.items())), marks.YUNIKORN_TASK_GROUPS, pods=self._pods)
+
+    def _stated(self, key: str) -> dict[str, PodManifest]:
+        """Texts of an annotation, each with the first pod that has it; pods that have ended are asked, too."""
+        texts: dict[str, PodManifest] = {}
+        for pod in self._all:
+            text = _value(pod.metadata, Place.ANNOTATION, key)
+            if text is not None:
+                texts.setdefault(text, pod)
+        return texts
+
+    def _check_roles(self, roles: Mapping[str, int]) -> None:
+        """Find pods of a task group that nobody states."""
+        for pod in self._pods:
+            role = task_group(pod.metadata)
+            if role and role not in roles:
+                known = f"one of {', '.join(sorted(roles))}" if roles else "one"
+                expected = f"{known} that an annotation {marks.YUNIKORN_TASK_GROUPS} of the application states"
+                self._wrong(f"annotation {marks.YUNIKORN_TASK_GROUP}", pod, _quoted(role), expected)
 
     def _roles(self, texts: Mapping[str, PodManifest]) -> dict[str, int]:
         """Minimum of each task group, the largest that is stated."""
@@ -404,37 +414,53 @@ def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findi
     findings
         Takes what decides nothing.
     """
-    found: dict[GroupKey, str] = {}
+    adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
+    _note_preferences(adding, findings)
     by_name: dict[Key, list[GroupKey]] = {}
-    for key in gangs:
+    for key in gangs if adding else ():
         by_name.setdefault(Key(key.namespace, key.name), []).append(key)
+    found: dict[GroupKey, str] = {}
+    for bearer in adding:
+        for gang, why in _refused(bearer, by_name):
+            found.setdefault(gang, why)
+    return found
+
+
+def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Iterator[tuple[GroupKey, str]]:
+    """Gangs that the marks of one object refuse: its own, and those of its namespace that it names.
+
+    Who is of another namespace is not kept from its nodes by that.
+    """
+    if bearer.gang is None:
+        return
+    for mark, what, others in _added(bearer.metadata, Key(*bearer.gang[1:])):
+        text = f"annotation {mark} of {bearer.subject}: {what}"
+        yield bearer.gang, text
+        near = (each for each in others if each.namespace == bearer.gang.namespace)
+        yield from ((key, text) for each in near for key in by_name.get(each, ()))
+
+
+def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
+    """Note marks that decide nothing, once for all that bear them."""
     ignored: dict[tuple[str, str], set[str]] = {}
     for bearer in bearers:
-        if _ADDING.isdisjoint(bearer.metadata.annotations or {}):
-            continue
         for preference in _preferences(bearer.metadata):
             ignored.setdefault(preference, set()).add(bearer.subject)
-        if bearer.gang is None:
-            continue
-        for mark, what, others in _added(bearer.metadata, Key(*bearer.gang[1:])):
-            text = f"annotation {mark} of {bearer.subject}: {what}"
-            found.setdefault(bearer.gang, text)
-            # Who is of another namespace is not kept from its nodes by what this one says.
-            near = (each for each in others if each.namespace == bearer.gang.namespace)
-            for key in chain.from_iterable(by_name.get(each, ()) for each in near):
-                found.setdefault(key, text)
     for (what, instead), subjects in ignored.items():
         findings.add("PreferenceIgnored", min(subjects), f"{what} of {counted(subjects)} decides nothing{instead}")
-    return found
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:
     """Say why a pod in no gang is refused: its marks tell of one that has no name, or add to one."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
-    if _LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes):
+    if (_LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes)) or is_daemon(metadata):
         return
-    if is_daemon(metadata):
-        return
+    yield from _nameless(metadata)
+    yield from (f"annotation {mark}: {what}" for mark, what, _ in _added(metadata, None))
+
+
+def _nameless(metadata: Metadata) -> Iterator[str]:
+    """Marks that tell of a gang and do not name it."""
     for place, key in _NAMING:
         if _value(metadata, place, key) == "":
             yield f"{place.value} {key}: found '', expected the name of a gang"
@@ -442,7 +468,6 @@ def refusals_alone(metadata: Metadata) -> Iterator[str]:
         where = Place.LABEL if key == marks.LIGHT_MINIMUM else Place.ANNOTATION
         if _value(metadata, where, key) is not None and _value(metadata, place, name) is None:
             yield f"{where.value} {key}: found no {name} with it, expected the name of a gang"
-    yield from (f"annotation {mark}: {what}" for mark, what, _ in _added(metadata, None))
 
 
 def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tuple[Key, ...]]]:
@@ -455,16 +480,21 @@ def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tupl
     for key in (marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS):
         if key in notes:
             yield from ((key, what, others) for what, others in _together(notes[key], own))
-    strategies = _strategies(notes)
-    if strategies is None:
-        text = _quoted(notes[marks.KOORDINATOR_TOPOLOGY])
-        yield marks.KOORDINATOR_TOPOLOGY, f"found {text}, expected JSON with a list gatherStrategy", ()
-    elif any(each != "PreferGather" for each in strategies):
-        asked = next(each for each in strategies if each != "PreferGather")
-        yield marks.KOORDINATOR_TOPOLOGY, f"{shown(asked)}, and no ClusterNetworkTopology is read", ()
-    for key in (marks.KUEUE_SLICE, marks.KUEUE_SLICE_SIZE):
+    yield from ((marks.KOORDINATOR_TOPOLOGY, what, ()) for what in _required(notes))
+    for key in marks.SLICES:
         if key in notes:
             yield key, f"{shown(notes[key])}, and slices are not modelled", ()
+
+
+def _required(notes: Mapping[str, str]) -> Iterator[str]:
+    """Why a topology of Koordinator refuses a gang: a layer is required, or it cannot be read."""
+    strategies = _strategies(notes)
+    if strategies is None:
+        yield f"found {_quoted(notes[marks.KOORDINATOR_TOPOLOGY])}, expected JSON with a list gatherStrategy"
+        return
+    asked = next((each for each in strategies if each != "PreferGather"), None)
+    if asked is not None:
+        yield f"{shown(asked)}, and no ClusterNetworkTopology is read"
 
 
 def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]]]:

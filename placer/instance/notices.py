@@ -175,17 +175,23 @@ def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGrou
     """
     for each in groups:
         group = instance.groups[GroupKey(COSCHEDULING, each.namespace, each.name)]
-        status, match = each.status, (each.metadata.annotations or {}).get(KOORDINATOR_MATCH)
-        if status is None or match == "waiting-and-running" or not group.pending:
-            continue
-        counts = 0 < group.min_member <= (status.scheduled or 0)
-        if (counts or status.phase in ("Scheduled", "Running")) and len(group.bound) < group.min_member:
-            said = f"status.scheduled {status.scheduled}" if counts else f"status.phase {status.phase}"
+        said = _scheduled_once(each, group.min_member)
+        if said and group.pending and len(group.bound) < group.min_member:
             bound = f"{len(group.bound)} of minMember {group.min_member} pods are bound"
             message = (
                 f"{group.key} was scheduled once ({said}), and {bound}: its pods are placed only if all of these are"
             )
             findings.add("GangNoLongerWhole", str(group.key), message)
+
+
+def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
+    """The field that says that a gang was scheduled once, which counts for its later pods; empty: none does."""
+    status, match = written.status, (written.metadata.annotations or {}).get(KOORDINATOR_MATCH)
+    if status is None or match == "waiting-and-running":
+        return ""
+    if 0 < least <= (status.scheduled or 0):
+        return f"status.scheduled {status.scheduled}"
+    return f"status.phase {status.phase}" if status.phase in ("Scheduled", "Running") else ""
 
 
 def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:

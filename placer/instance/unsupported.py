@@ -21,7 +21,7 @@ from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
-from placer.kube.marks import SHARES, SLICES
+from placer.kube.marks import SHARES
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
@@ -213,16 +213,14 @@ def _job_of(pod: PodManifest) -> Key | None:
 
 
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Slices of a pod set, and shares of GPUs that no request of the same name states."""
+    """Shares of GPUs that no request of the same name states."""
     for place, written in (("annotations", pod.metadata.annotations), ("labels", pod.metadata.labels)):
         for name in sorted(_REFUSED_MARKS.intersection(written or ())):
-            if name in SLICES:
-                yield f"metadata.{place}[{name}]: slices of a pod set"
-            elif name not in asked:
+            if name not in asked:
                 yield f"metadata.{place}[{name}]: a share of GPUs that no request states"
 
 
-_REFUSED_MARKS = frozenset((*SHARES, *SLICES))
+_REFUSED_MARKS = frozenset(SHARES)
 
 
 def _own(pod: PodManifest) -> Iterator[str]:

@@ -20,6 +20,7 @@ file                   kinds
 ``apps``               Deployment, StatefulSet, ReplicaSet, batch Job
 ``job_sets``           JobSet; ``leader_worker_sets``: LeaderWorkerSet
 ``scheduling``         PodGroup and Workload of Kubernetes itself
+``kai``                PodGroup of KAI
 ``budgets``            PodDisruptionBudget
 ``policy``             our own Policy
 ``marks``              labels, annotations and fields of other systems, and what placer makes of each

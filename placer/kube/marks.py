@@ -13,10 +13,10 @@ from enum import Enum
 
 __all__ = [
     "MARKS",
+    "Holds",
     "Mark",
     "Meaning",
     "Place",
-    "Value",
     "is_protection",
     "kept_annotations",
     "kept_labels",
@@ -44,7 +44,7 @@ class Meaning(Enum):
     IGNORED = "ignored"
 
 
-class Value(Enum):
+class Holds(Enum):
     """What the value of a mark holds, for who replaces names in it."""
 
     WORD = "word"  #: a number, or a word that the system knows
@@ -81,7 +81,7 @@ class Mark:
     system: str
     meaning: Meaning
     reading: str
-    value: Value = Value.WORD
+    value: Holds = Holds.WORD
 
 
 # Gangs, in the order in which they count where one pod bears several.
@@ -165,9 +165,9 @@ _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place
 
 #: Every mark, in the order in which it counts.
 MARKS: tuple[Mark, ...] = (
-    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name", Value.NAME),
+    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name", Holds.NAME),
     Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, Meaning.GANG, "its minMember, the largest of its pods"),
-    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name", Value.NAME),
+    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name", Holds.NAME),
     Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
     Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
     Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
@@ -179,7 +179,7 @@ MARKS: tuple[Mark, ...] = (
         "Koordinator",
         Meaning.REFUSED,
         "Unsupported: gangs admitted together",
-        Value.JSON,
+        Holds.JSON,
     ),
     Mark(
         LIGHT_GROUPS,
@@ -188,7 +188,7 @@ MARKS: tuple[Mark, ...] = (
         "Koordinator, ACK",
         Meaning.REFUSED,
         "Unsupported: gangs admitted together",
-        Value.JSON,
+        Holds.JSON,
     ),
     Mark(
         KOORDINATOR_TOPOLOGY,
@@ -197,21 +197,21 @@ MARKS: tuple[Mark, ...] = (
         "Koordinator",
         Meaning.REFUSED,
         "MustGather: Unsupported; PreferGather: ignored",
-        Value.JSON,
+        Holds.JSON,
     ),
-    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name", Value.NAME),
+    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name", Holds.NAME),
     Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember; succeeded pods count as placed"),
     Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember is 1"),
     Mark(
-        YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group", Value.NAME
+        YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group", Holds.NAME
     ),
-    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Holds.NAME),
     Mark(
-        YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated", Value.NAME
+        YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated", Holds.NAME
     ),
-    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Holds.NAME),
     Mark(
-        SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where nothing above says it", Value.NAME
+        SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where nothing above says it", Holds.NAME
     ),
     Mark(
         YUNIKORN_TASK_GROUP,
@@ -220,33 +220,33 @@ MARKS: tuple[Mark, ...] = (
         "YuniKorn",
         Meaning.GANG,
         "the pod's role in the gang of its application",
-        Value.NAME,
+        Holds.NAME,
     ),
     Mark(
-        YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang", Value.JSON
+        YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang", Holds.JSON
     ),
     Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
     Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
-    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Value.NAME),
-    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Value.NAME),
+    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Holds.NAME),
+    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Holds.NAME),
     Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
     Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", Meaning.REFUSED, "Unsupported"),
-    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Value.KEY),
-    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Value.NAME),
-    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored", Value.KEY),
+    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Holds.KEY),
+    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Holds.NAME),
+    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored", Holds.KEY),
     Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
-    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Value.KEY),
+    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Holds.KEY),
     Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
     Mark(KUEUE_SLICE_LAYERS, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
     Mark(
-        KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "whose pod set it is, without another owner", Value.NAME
+        KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "whose pod set it is, without another owner", Holds.NAME
     ),
-    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", Meaning.TOPOLOGY, "which pod set of that owner it is in", Value.NAME),
+    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", Meaning.TOPOLOGY, "which pod set of that owner it is in", Holds.NAME),
     Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: nodes of these groups only"),
     Mark(
         "spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: no node of these groups"
     ),
-    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group", Value.NAME),
+    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group", Holds.NAME),
     Mark(VOLCANO_NUMA, _NOTE, _POD, "Volcano", Meaning.NODES, "C3: only nodes whose NUMA policy is this one"),
     Mark(
         "nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", Meaning.IGNORED, "a finding: zones are not modelled"

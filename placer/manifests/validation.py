@@ -332,6 +332,10 @@ class _Kind:
         self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
+    def of_version(self, api_version: str) -> Iterator[RawObject]:
+        """Objects of one version: those of all versions are known together."""
+        return (raw for raw in self.seen.values() if raw.api_version == api_version)
+
 
 class _DeviceClassSpec(msgspec.Struct):
     extended_resource_name: str | None = msgspec.field(default=None, name="extendedResourceName")
@@ -487,12 +491,7 @@ class _Validation:
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
-        names = (
-            raw.identity
-            for (api_version, _), kind in skipped.items()
-            for raw in kind.seen.values()  # of every version
-            if raw.api_version == api_version
-        )
+        names = (raw.identity for words, kind in skipped.items() for raw in kind.of_version(words[0]))
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),

@@ -333,7 +333,7 @@ def test_a_share_that_a_request_of_its_name_states() -> None:
 
 @pytest.mark.parametrize("mark", SLICES)
 def test_slices_of_a_pod_set(mark: str) -> None:
-    assert refused(pod("p", annotations={mark: "1"})) == (f"metadata.annotations[{mark}]: slices of a pod set",)
+    assert refused(pod("p", annotations={mark: "1"})) == (f"annotation {mark}: 1, and slices are not modelled",)
 
 
 def device_class(name: str, resource: str | None) -> Document:

@@ -35,7 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
-from placer.kube.marks import MARKS, SHARES, Place, Value, is_protection, kept_labels
+from placer.kube.marks import MARKS, SHARES, Holds, Place, is_protection, kept_labels
 from placer.kube.unread_kinds import KUEUE_GATES
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
@@ -162,7 +162,7 @@ _STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-b
 _PRESENT = frozenset(("kubernetes.io/config.mirror",))
 #: Annotations and labels that are marks of other systems, and what their values hold.
 _NOTES = {each.name: each.value for each in MARKS if each.place is Place.ANNOTATION}
-_FIXED_LABELS = frozenset(each.name for each in MARKS if each.place is Place.LABEL and each.value is Value.WORD)
+_FIXED_LABELS = frozenset(each.name for each in MARKS if each.place is Place.LABEL and each.value is Holds.WORD)
 _NUMBER = re.compile(r"[+-]?[0-9.]{1,18}")
 #: Words that marks may have; another one is a name to us.
 _MARK_WORDS = frozenset(
@@ -387,14 +387,14 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, "what was found is not told"
 
 
-def _mark(holds: Value, text: str, name: Rename) -> str:
+def _mark(holds: Holds, text: str, name: Rename) -> str:
     """The value of a mark of another system."""
-    if holds is Value.JSON:
+    if holds is Holds.JSON:
         try:
             return msgspec.json.encode(_within(msgspec.json.decode(text.encode()), "", name)).decode()
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             return "this was not JSON"
-    return name(text) if holds is Value.NAME else _key(text, name) if holds is Value.KEY else _word(text, name)
+    return name(text) if holds is Holds.NAME else _key(text, name) if holds is Holds.KEY else _word(text, name)
 
 
 def _within(value: Any, key: str, name: Rename) -> Any:
