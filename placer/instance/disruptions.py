@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
-from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
+from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.instance.keys import GroupKey, Key
 from placer.instance.pod_states import is_daemon
 from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of
-from placer.kube.marks import YUNIKORN_PREEMPTION, protections
+from placer.kube.marks import KAI_FIELD, KAI_PREEMPTIBILITY, YUNIKORN_PREEMPTION, protections
 
 if TYPE_CHECKING:
     from placer.kube.base import ObjectBase
     from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
     from placer.manifests import Objects
@@ -52,11 +53,15 @@ class ProtectingMarks:
     @classmethod
     def of(cls, objects: Objects) -> ProtectingMarks:
         """Those of the objects of an instance."""
-        groups = {UPSTREAM: objects.upstream_pod_groups, VOLCANO: objects.pod_groups}
+        groups: dict[str, Sequence[ObjectBase]] = {UPSTREAM: objects.upstream_pod_groups, VOLCANO: objects.pod_groups}
         groups |= {COSCHEDULING: objects.coscheduling_pod_groups}
+        kai = objects.kai_pod_groups
+        stated = {key: mark for each in kai for key, mark in _stated_by_kai(each)}
+        unstated = (each for each in kai if each.spec is None or not each.spec.preemptibility)
+        groups[KAI] = tuple(unstated)
         jobs = (*objects.volcano_jobs, *objects.jobs)
         return cls(
-            {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
+            stated | {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
             dict(_marked("Job", jobs)),
             {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
         )
@@ -86,6 +91,15 @@ def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> It
                 key = GroupKey(api_group or each.group, getattr(each, "namespace", ""), each.name)
                 title = f"{key.namespace}/{key.name}".lstrip("/")
                 yield key, f"{_words(name, value)} of {kind} {title}"
+
+
+def _stated_by_kai(written: KaiPodGroupManifest) -> Iterator[tuple[GroupKey, str]]:
+    """What the field of a PodGroup of KAI protects, with the values of the label."""
+    stated = written.spec.preemptibility if written.spec is not None else None
+    for _, value, protects in protections("PodGroup", {KAI_PREEMPTIBILITY: stated or ""}, None):
+        if protects:
+            key = GroupKey(KAI, written.namespace, written.name)
+            yield key, f"{_words(KAI_FIELD, value)} of PodGroup {key.namespace}/{key.name}"
 
 
 def _words(name: str, value: str) -> str:

@@ -118,7 +118,7 @@ NEUTRAL: Mapping[str, str] = {
         "uncountedTerminatedPods"
     ),
     "KaiPodGroupSpec": (
-        "backoffLimit completions markUnschedulable parallelism preemptibility schedulingBackoff stalenessGracePeriod"
+        "backoffLimit completions markUnschedulable parallelism schedulingBackoff stalenessGracePeriod"
     ),
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": "status",
     "LeaderWorkerSetSpec": "rolloutStrategy",

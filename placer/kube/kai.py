@@ -27,6 +27,7 @@ class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
     priority_class_name: str | None = None
     sub_groups: tuple[Present, ...] | None = None
     topology_constraint: KaiTopologyConstraint | None = None
+    preemptibility: str | None = None
 
 
 class KaiPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):

@@ -145,6 +145,7 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
+KAI_FIELD = "spec.preemptibility"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
@@ -268,6 +269,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
     Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
     Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(KAI_FIELD, _FIELD, ("PodGroup",), "KAI", Meaning.PROTECTED, "the same; counts before the group's label"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),

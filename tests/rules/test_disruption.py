@@ -286,6 +286,24 @@ def test_the_mark_of_a_group_or_a_job_protects_its_pods(place: str) -> None:
     assert messages(instance, plan("new@n1", evict="a")) == [words]
 
 
+@pytest.mark.parametrize(
+    ("field", "label", "protects"),
+    [("non-preemptible", None, True), ("preemptible", "non-preemptible", False), (None, "non-preemptible", True)],
+)
+def test_the_field_of_a_group_of_kai_protects_its_pods_and_counts_before_the_label(
+    field: str | None, label: str | None, protects: bool
+) -> None:
+    group: Document = {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "k", "namespace": "default", "labels": {} if label is None else {KAI: label}},
+        "spec": {"minMember": 1, **({} if field is None else {"preemptibility": field})},
+    }
+    member = running("a", "n1", metadata={**OWNED, "annotations": {"pod-group-name": "k"}})
+    instance = instance_of(node("n1", cpu=4), group, member, waiting("new"))
+    assert [each[0] for each in broken(instance, plan("new@n1", evict="a"))] == ["D2"] * protects
+
+
 @pytest.mark.parametrize(("own", "protects"), [({}, True), ({YUNIKORN: "true"}, False), ({YUNIKORN: "false"}, True)])
 def test_the_mark_of_a_priority_class_protects_its_pods_unless_they_say_otherwise(
     own: dict[str, str], protects: bool
