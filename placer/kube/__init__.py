@@ -21,6 +21,7 @@ file                   kinds
 ``job_sets``           JobSet; ``leader_worker_sets``: LeaderWorkerSet
 ``scheduling``         PodGroup and Workload of Kubernetes itself
 ``budgets``            PodDisruptionBudget
+``kai``                PodGroup of KAI
 ``policy``             our own Policy
 ``marks``              labels, annotations and fields of other systems, and what placer makes of each
 ``field_uses``         what placer makes of each field: read, ignored, refused, or it limits nothing
