@@ -22,6 +22,7 @@ file                   kinds
 ``scheduling``         PodGroup and Workload of Kubernetes itself
 ``kai``                PodGroup of KAI
 ``budgets``            PodDisruptionBudget
+``kai``                PodGroup of KAI
 ``policy``             our own Policy
 ``marks``              labels, annotations and fields of other systems, and what placer makes of each
 ``field_uses``         what placer makes of each field: read, ignored, refused, or it limits nothing

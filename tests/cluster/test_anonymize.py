@@ -477,6 +477,8 @@ def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
         *("kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth", "placer.dev/hold", "placer.dev/updated"),
         *("topology.node.k8s.io/fingerprint", "volcano.sh/numa-topology-policy", "volcano.sh/cooldown-time"),
         *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),
+        *("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"),  # gates
+        *("jobset.sigs.k8s.io/jobset-controller", "kubernetes.io/job-controller"),  # controllers
     }
     assert len(found) > 20
     assert found - others - kept_annotations() - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()

@@ -498,10 +498,11 @@ def _state_measured(
 def _catch_up(documents: Iterable[Document], instance: Instance) -> None:
     """State what zones have available now, and nothing about which pods were counted."""
     for document in _of_kind(documents, "NodeResourceTopology"):
-        metadata, attributes = document["metadata"], document.get("attributes") or ()
+        metadata, attributes = document["metadata"], document.get("attributes")
         metadata["annotations"] = {**(metadata.get("annotations") or {})}
         metadata["annotations"].pop(UPDATED, None)
-        document["attributes"] = [each for each in attributes if not each["name"].startswith(_FINGERPRINT)]
+        if attributes:
+            document["attributes"] = [each for each in attributes if not each["name"].startswith(_FINGERPRINT)]
         node = instance.nodes.get(metadata["name"])
         if node is not None and node.numa is not None:
             _state_available(document, {zone.name: zone.available for zone in node.numa.zones})
