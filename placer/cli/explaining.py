@@ -212,6 +212,10 @@ def _told(found: Explanation) -> Iterator[str]:
         yield f"{found.group} is admitted; {_optional(found)}."
         yield from _causes(found)
         return
+    if found.empty:
+        yield f"{found.group} needs no pod, and has none; {_optional(found)}."
+        yield from _causes(found)
+        return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
     yield from _why(found)
@@ -236,7 +240,7 @@ def _why(found: Explanation) -> Iterator[str]:
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
-    yield from _changes(found)
+    yield from () if found.empty else _changes(found)
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:

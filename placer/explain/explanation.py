@@ -72,6 +72,8 @@ class Explanation:
         How many of its pods wait, and how many it needs of such, at least: of an admitted group none.
     equal
         Other groups that wait, which nothing tells from this one: a change admits one of them, and no matter which.
+    empty
+        Whether it needs no pod, and none of it is placed.
     """
 
     group: GroupKey
@@ -83,6 +85,7 @@ class Explanation:
     pods: int = 0
     needed: int = 0
     equal: tuple[GroupKey, ...] = ()
+    empty: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -296,13 +299,14 @@ def _explained(
 
 
 def _optional(group: Group, placed: Placed, reason: Reason | None) -> Explanation:
-    """What is to be said of a group that is admitted: the reason of those of its pods that get no node."""
+    """What is to be said of a group that is ready: the reason of those of its pods that get no node."""
     if reason is None:
         return Explanation(group.key, admitted=True)
     left = sum(key not in placed.placement.node_of for key in group.pending)
     rules = rules_of(reason.code, group) if reason.code in RULES_OF else ()
     cause = GroupCause(reason.code, rules, reason.message)
-    return Explanation(group.key, True, ((cause,),), reason=reason, pods=left)
+    admitted = Outcome(placed.instance, placed.placement).admitted(group)
+    return Explanation(group.key, admitted, ((cause,),), reason=reason, pods=left, empty=not admitted)
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:
