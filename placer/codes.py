@@ -186,6 +186,7 @@ FindingCode = Literal[
     "DomainNamesCollide",
     "FileIgnored",
     "FractionalBytes",
+    "GangNoLongerWhole",
     "GroupNameMisplaced",
     "HardWithoutLimit",
     "HostUnknown",
@@ -199,6 +200,7 @@ FindingCode = Literal[
     "LabelInTwoDomains",
     "LinkOneWay",
     "LinkTwice",
+    "MarksDisagree",
     "MaxNetworkCostAbsent",
     "NameTaken",
     "NetperfKey",
@@ -306,6 +308,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "bytes, Mi 2^20",
         "Write `M` or `Mi`.",
     ),
+    "GangNoLongerWhole": Code(
+        "A PodGroup says that its gang was scheduled once, and fewer of its pods than the minimum are bound now. "
+        "Koordinator places the others one by one; placer places them only together.",
+        "PodGroup ml/train was scheduled once (status.phase Running), and 1 of minMember 3 pods are bound: its pods "
+        "are placed only if all of these are",
+        "Make room for all that are missing, or lower `spec.minMember`.",
+    ),
     "GroupNameMisplaced": Code(
         "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",
         "label scheduling.k8s.io/group-name of Pod ml/train-0 and 3 others is read as an annotation only, so each "
@@ -374,6 +383,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A NetworkTopology gives two costs for one link; the later one counts.",
         "NetworkTopology default/nt: the zone link z1 -> z2 has two costs, the later one counts",
         "Remove one of the entries.",
+    ),
+    "MarksDisagree": Code(
+        "Pods of one gang state different minimums of it in their labels or annotations; the largest counts.",
+        "pods of PodGroup ml/train state gang.scheduling.koordinator.sh/min-available 4 (Pod ml/train-0) and 3 (Pod "
+        "ml/train-1), expected one number: the largest counts",
+        "State the same number on all pods of the gang.",
     ),
     "MaxNetworkCostAbsent": Code(
         "A dependency says no `maxNetworkCost`, which counts as 0.",
@@ -546,10 +561,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct the key.",
     ),
     "TwoGroups": Code(
-        "A pod names PodGroups of several APIs; it counts for the one that its scheduler would read, else for that of "
-        "Kubernetes itself, else for Volcano's.",
-        "Pod ml/train-0 names a PodGroup of scheduling.volcano.sh and one of scheduling.x-k8s.io; it counts for the "
-        "first",
+        "A pod names PodGroups of several APIs, or gangs by marks of several systems. It counts for the one that its "
+        "scheduler would read, an object before a mark, else for the first in the order of `docs/marks.md`.",
+        "Pod ml/train-0 names PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io; it counts for "
+        "the first",
         "Remove all but one.",
     ),
     "UnknownField": Code(
@@ -574,8 +589,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct the field that the message names; install the definition of the kind in the version that it names.",
     ),
     "UnsupportedKind": Code(
-        "A kind is not read that makes pods: those that are there are placed one by one, though they may be a gang, "
-        "and those that are not there take no room.",
+        "A kind or a mark is not read. Pods of a kind that is not read and makes pods are placed one by one, though "
+        "they may be a gang, and those that are not there take no room. Pods of a gang that something which is not "
+        "read declares, or adds to, wait as Unsupported.",
         "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
         "gang of it",
         "If they are to start together, put them into a PodGroup. If none of them is there, give the pods too, as "

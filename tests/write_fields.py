@@ -92,6 +92,12 @@ BY_HAND = {
         "leaderTemplate:PodTemplateSpec persistentVolumeClaimRetentionPolicy restartPolicy size "
         "subGroupPolicy:LeaderWorkerSubGroups volumeClaimTemplates workerTemplate:PodTemplateSpec"
     ),
+    "PodGroup.scheduling.run.ai": "apiVersion kind metadata:ObjectMeta spec:KaiPodGroupSpec status",
+    "KaiPodGroupSpec": (
+        "backoffLimit completions markUnschedulable minMember minSubGroup parallelism preemptibility priorityClassName "
+        "queue schedulingBackoff stalenessGracePeriod subGroups topologyConstraint:KaiTopologyConstraint"
+    ),
+    "KaiTopologyConstraint": "preferredTopologyLevel requiredTopologyLevel topology",
     "LeaderWorkerNetwork": "subdomainPolicy",
     "LeaderWorkerSubGroups": "subGroupPolicyType subGroupSize",
 }
@@ -141,6 +147,12 @@ SOURCES = [
         "version": "v0.10.0",
         "licence": "Apache-2.0, The Kubernetes Authors",
         "kinds": ["LeaderWorkerSet.leaderworkerset.x-k8s.io"],
+    },
+    {
+        "name": "github.com/kai-scheduler/KAI-Scheduler (names of fields)",
+        "version": "v0.17",
+        "licence": "Apache-2.0, NVIDIA Corporation",
+        "kinds": ["PodGroup.scheduling.run.ai"],
     },
 ]
 

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
-from placer.instance.pod_states import Ownership, has_succeeded, scheduler_of
+from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
+from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.kube.base import Labels, Metadata, controller
+from placer.kube.marks import KAI_GROUP
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
+    from placer.instance.mark_gangs import MarkedGang
     from placer.instance.queues import Priorities, Queues
     from placer.instance.tier_tree import TierNames
     from placer.kube import volcano
+    from placer.kube.kai import KaiPodGroupManifest, KaiPodGroupSpec
     from placer.kube.pod import PodManifest, PodSpec, PodTemplateSpec
     from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.scheduling import (
@@ -40,6 +44,7 @@ __all__ = [
     "GROUP_INDEX",
     "JOB_EXCLUSIVE_TOPOLOGY",
     "JOB_SET",
+    "KAI",
     "LEADER_WORKER_SET",
     "REPLICA_EXCLUSIVE_TOPOLOGY",
     "SET_LABELS",
@@ -67,8 +72,8 @@ __all__ = [
 
 
 UPSTREAM = "scheduling.k8s.io"
-VOLCANO = "scheduling.volcano.sh"
 COSCHEDULING = "scheduling.x-k8s.io"
+KAI = "scheduling.run.ai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ class GangReader:
             min_task_member=_checked_roles(spec),
             topology=self._wanted(topology),
             policies=tuple(policies),
-            queue=self.queues.of_group(spec, written.namespace, subject),
+            queue=self.queues.of_group(spec.queue, written.namespace, subject),
             created=created(written.metadata),
             min_resources=Resources.from_nano(spec.min_resources or {}),
             invalid=invalid,
@@ -190,6 +195,39 @@ class GangReader:
             min_resources=Resources.from_nano(spec.min_resources or {}),
         )
         return Gang(group)
+
+    def of_kai(self, written: KaiPodGroupManifest) -> Gang:
+        """Read a PodGroup of KAI; its queue is of a kind that is not read (a finding of ``notices``)."""
+        from placer.kube.kai import KaiPodGroupSpec
+
+        key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
+        group = Group(
+            key,
+            min_member=spec.min_member or 0,
+            topology=self._wanted(None),
+            created=created(written.metadata),
+        )
+        named = spec.priority_class_name
+        priority = self.priorities.of_class(named, str(key)) if named else None
+        return Gang(group, priority, unsupported="; ".join(_not_modelled_of_kai(spec)))
+
+    def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
+        """Make the gang that marks of pods declare; ``missing`` says which object of it must be there and is not."""
+        queue, key = None, read.key
+        if key.api_group == VOLCANO:
+            named = (self.queues.named(pod.metadata) for pod in read.pods)
+            queue = self.queues.of_group(next(filter(None, named), None), key.namespace, str(key))
+        group = Group(
+            key,
+            min_member=read.min_member,
+            min_task_member=read.roles,
+            topology=self._wanted(None),
+            queue=queue,
+            created=min((created(pod.metadata) for pod in read.pods), default=0.0),
+            invalid=read.invalid or missing,
+            stated=read.stated,
+        )
+        return Gang(group, unsupported=read.unsupported)
 
     def of_upstream(self, written: UpstreamPodGroupManifest) -> Gang:
         """Read a PodGroup of Kubernetes itself."""
@@ -317,6 +355,16 @@ def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
     return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
 
 
+def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
+    """What a PodGroup of KAI asks for that is not modelled."""
+    if spec.sub_groups:
+        yield f"spec.subGroups: {len(spec.sub_groups)} of them, and subgroups of KAI are not modelled"
+    asked = spec.topology_constraint
+    if asked is not None and (asked.topology or asked.required_topology_level or asked.preferred_topology_level):
+        level = asked.required_topology_level or asked.preferred_topology_level or "no level"
+        yield f"spec.topologyConstraint: {level} of {asked.topology or 'no topology'}, and no Topology of KAI is read"
+
+
 def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     """Least pods per role, none where minMember is below their sum: Volcano does not look at them then."""
     roles = spec.min_task_member or {}
@@ -338,6 +386,8 @@ _GROUP_LABELS = (
 _ROLE = "volcano.sh/task-spec"
 #: Pods in these states count for their group, and so does their priority.
 _COUNTED = (PodState.PENDING, PodState.BOUND)
+#: API groups of gangs for which pods that have succeeded count on.
+_COUNTING_SUCCEEDED = (VOLCANO, KUEUE)
 
 #: Index of the policy that takes a pod, and the values of its matchLabelKeys.
 Slot = tuple[int, tuple[str, ...]]
@@ -356,31 +406,46 @@ class PodEntry:
     slot: Slot | None = None
 
 
-#: Scheduler to the API group of the PodGroups that it reads.
-_READ_BY = {"default-scheduler": UPSTREAM, "volcano": VOLCANO, "scheduler-plugins-scheduler": COSCHEDULING}
+#: Scheduler to what it reads: the API group of PodGroups first, then those that stand for marks.
+_READ_BY = {
+    "default-scheduler": (UPSTREAM,),
+    "volcano": (VOLCANO,),
+    "scheduler-plugins-scheduler": (COSCHEDULING, LIGHT),
+    "koord-scheduler": (COSCHEDULING, LIGHT, KOORDINATOR),
+    "kai-scheduler": (KAI,),
+    "yunikorn": (YUNIKORN,),
+}
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the PodGroup that a pod names; None where it names none.
+    """Find the gang that a pod says it is of; None where it names none, and for pods of DaemonSets and static ones.
 
-    Of several that exist the one counts that the pod's scheduler would read, else Kubernetes' own, then Volcano's;
-    where none exists, the first of them in that order, without an object.
+    Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
+    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Where no object that is
+    named exists, and there is no mark, the first of them in that order counts, without an object.
     """
     metadata = pod.metadata
-    upstream = upstream_name(pod.spec)
-    volcano = _first(metadata.annotations, GROUP_ANNOTATIONS)
-    coscheduling = _first(metadata.labels, _GROUP_LABELS)
-    names = ((UPSTREAM, upstream), (VOLCANO, volcano), (COSCHEDULING, coscheduling))
-    named = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
-    if len(named) < 2:  # as in nearly all pods
-        return named[0] if named else None
-    read = _READ_BY.get(scheduler_of(pod))
-    named.sort(key=lambda key: key.api_group != read)
-    existing = [key for key in named if key in known]
+    names = (
+        (UPSTREAM, upstream_name(pod.spec)),
+        (VOLCANO, _first(metadata.annotations, GROUP_ANNOTATIONS)),
+        (COSCHEDULING, _first(metadata.labels, _GROUP_LABELS)),
+        (KAI, _first(metadata.annotations, (KAI_GROUP,))),
+    )
+    objects = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
+    marked = gangs_named(metadata, namespace)
+    if not objects and not marked:  # as in nearly all pods
+        return None
+    if is_daemon(metadata):
+        return None
+    named = [*objects, *marked]
+    if len(named) > 1:
+        read = _READ_BY.get(scheduler_of(pod), ())
+        named.sort(key=lambda key: (key.api_group not in read, key not in objects))
+    existing = list(dict.fromkeys(key for key in named if key in known))
     if len(existing) > 1:
         subject = f"Pod {namespace}/{metadata.name}"
-        others = " and ".join(key.api_group for key in existing[1:])
-        message = f"{subject} names a PodGroup of {existing[0].api_group} and one of {others}; it counts for the first"
+        first, *others = (f"{key.name} of {key.api_group}" for key in existing)
+        message = f"{subject} names PodGroup {first} and {' and '.join(others)}; it counts for the first"
         findings.add("TwoGroups", subject, message)
     return next(iter(existing or named))
 
@@ -388,9 +453,9 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
 def names_group(template: PodTemplateSpec) -> bool:
     """Whether pods of a template name a PodGroup, of whichever API."""
     metadata = template.metadata
-    volcano = _first(metadata.annotations, GROUP_ANNOTATIONS) if metadata is not None else ""
-    coscheduling = _first(metadata.labels, _GROUP_LABELS) if metadata is not None else ""
-    return bool(volcano or coscheduling or upstream_name(template.spec))
+    if metadata is not None and _first(metadata.annotations, (*GROUP_ANNOTATIONS, KAI_GROUP)):
+        return True
+    return bool(metadata is not None and _first(metadata.labels, _GROUP_LABELS)) or bool(upstream_name(template.spec))
 
 
 def upstream_name(spec: PodSpec) -> str:
@@ -463,19 +528,20 @@ def call_roster(
     Returns
     -------
     list of PodEntry
-        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a PodGroup of
-        Volcano, which counts them on.
+        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang of
+        Volcano or Kueue, which count them on.
     """
     entries = []
     owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        if state is None and gang.group.key.api_group != VOLCANO:
+        if state is None and gang.group.key.api_group not in _COUNTING_SUCCEEDED:
             continue
         priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
         slot = find_slot(gang.splitters, pod.metadata.labels or {})
-        entries.append(PodEntry(pod, key, state, priority, group, role(pod.metadata), slot))
+        in_group = task_group if group is not None and group.api_group == YUNIKORN else role
+        entries.append(PodEntry(pod, key, state, priority, group, in_group(pod.metadata), slot))
     return entries
 
 

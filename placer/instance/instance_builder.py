@@ -11,6 +11,7 @@ here                                      Node, Policy, and each pod with its pl
 ``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
+``mark_gangs``                            gangs that labels and annotations of other systems declare
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
 ``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
@@ -25,7 +26,7 @@ here                                      Node, Policy, and each pod with its pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import (
     COSCHEDULING,
+    KAI,
     UPSTREAM,
     VOLCANO,
     Gang,
@@ -59,6 +61,7 @@ from placer.instance.gangs import (
     workload_gangs,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.notices import (
@@ -72,8 +75,11 @@ from placer.instance.notices import (
     note_pods_not_made,
     note_preferences,
     note_queue_shares,
+    note_refused,
+    note_scheduled_once,
     note_unlimited_bandwidth,
     note_unread_owners,
+    note_unread_queues,
 )
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
@@ -324,11 +330,15 @@ def make_instance(
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
-    pods_written = (*objects.pods, *made.pods)
+    pods_written = inherited_marks(objects, (*objects.pods, *made.pods))
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings, _unread_gangs(objects))
-    gangs = _gangs(objects, made, pods_written, reader)
+    declared = _gangs(objects, made, pods_written, reader)
+    simulated = {Key(pod.namespace, pod.name) for pod in made.pods} if cluster else None
+    gangs = _marked_gangs(pods_written, simulated, reader) | declared
     ownership = Ownership(scheduler_name, cluster, gates)
     entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
+    named = {entry.group for entry in entries}
+    gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
@@ -336,7 +346,11 @@ def make_instance(
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    unsupported = {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    unsupported = added_refusals(_bearers(objects, entries), groups, findings)
+    unsupported |= {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    for key, why in unsupported.items():
+        if groups[key].pending:
+            findings.add("UnsupportedKind", str(key), f"{key} waits as Unsupported: {why}")
     refusals = _refusals(objects, nodes, present, unsupported, findings)
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces)
@@ -392,12 +406,43 @@ def _topology(
 
 
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
-    """PodGroups of Kubernetes in versions that are not read."""
+    """PodGroups of Kubernetes and KAI in versions that are not read."""
     return {
-        GroupKey(UPSTREAM, namespace or "default", name)
+        GroupKey(group, namespace or "default", name)
         for group, kind, namespace, name in objects.skipped_names
-        if (group, kind) == (UPSTREAM, "PodGroup")
+        if group in (UPSTREAM, KAI) and kind == "PodGroup"
     }
+
+
+def _marked_gangs(
+    pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
+) -> dict[GroupKey, Gang]:
+    """Every gang that marks of pods declare.
+
+    In a cluster, where only pods of ``simulated`` are none of its own, Volcano's controller makes the PodGroup of its
+    mark, and without that the pods wait.
+    """
+    gangs = []
+    for read in read_marks(pods, reader.findings):
+        missing = None
+        if read.key.api_group == VOLCANO and simulated is not None:
+            there = next((pod for pod in read.pods if Key(pod.namespace, pod.name) not in simulated), None)
+            if there is not None:
+                mark = f"annotation {read.stated} of Pod {there.namespace}/{there.name}"
+                missing = f"{read.key} is not there yet, which Volcano's controller makes for the {mark}"
+        gangs.append(reader.of_marks(read, missing))
+    return {gang.group.key: gang for gang in gangs}
+
+
+def _bearers(objects: Objects, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
+    """Objects whose marks may add to a gang."""
+    written = (objects.pod_groups, objects.coscheduling_pod_groups, objects.upstream_pod_groups, objects.kai_pod_groups)
+    for api_group, each in zip((VOLCANO, COSCHEDULING, UPSTREAM, KAI), written, strict=True):
+        for group in each:
+            key = GroupKey(api_group, group.namespace, group.name)
+            yield Bearer(key, str(key), group.metadata)
+    for entry in entries:
+        yield Bearer(entry.group, f"Pod {entry.key}", entry.pod.metadata)
 
 
 def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reader: GangReader) -> dict[GroupKey, Gang]:
@@ -407,6 +452,7 @@ def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reade
     of_volcano = (*objects.pod_groups, *made.pod_groups)
     gangs = [*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age)]
     gangs += map(reader.of_upstream, (*objects.upstream_pod_groups, *made.upstream_pod_groups))
+    gangs += map(reader.of_kai, objects.kai_pod_groups)
     gangs += (reader.absent(key) for key in reader.unread)
     named = workload_gangs(pods) if objects.workloads else {}
     for workload in objects.workloads:
@@ -477,6 +523,8 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_ignored(objects, findings)
     _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
     note_queue_shares(instance, objects.queues, findings)
+    note_unread_queues(instance, objects.kai_pod_groups, findings)
+    note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
@@ -489,6 +537,7 @@ def _note_pending(objects: Objects, pending: Sequence[PodEntry], findings: Findi
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
+    note_refused(alone, findings)
     note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]

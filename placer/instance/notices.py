@@ -15,17 +15,20 @@ from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.findings import Findings, counted
-from placer.instance.gangs import SET_LABELS
-from placer.instance.keys import Key
+from placer.instance.gangs import COSCHEDULING, KAI, SET_LABELS
+from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import refusals_alone
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
+from placer.kube.marks import KOORDINATOR_MATCH
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
+    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import AppGroupSpec
+    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
@@ -41,8 +44,11 @@ __all__ = [
     "note_pods_not_made",
     "note_preferences",
     "note_queue_shares",
+    "note_refused",
+    "note_scheduled_once",
     "note_unlimited_bandwidth",
     "note_unread_owners",
+    "note_unread_queues",
 ]
 
 
@@ -188,6 +194,50 @@ def _shares(queue: QueueManifest) -> dict[str, object]:
     amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
     given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
     return {"weight": (spec.weight if spec is not None else None) or 1, **given}
+
+
+def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest], findings: Findings) -> None:
+    """Note, once, that queues of KAI which groups with pending pods are in limit nothing."""
+    named = {
+        f"PodGroup {each.namespace}/{each.name}"
+        for each in groups
+        if each.spec is not None
+        and each.spec.queue
+        and instance.groups[GroupKey(KAI, each.namespace, each.name)].pending
+    }
+    if named:
+        kind = f"Queue.{KAI}"
+        findings.add("UnsupportedKind", kind, f"{kind} is not read, so spec.queue of {counted(named)} decides nothing")
+
+
+def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
+    """Note gangs that were scheduled once, and whose bound pods reach the minimum no more: others of it wait for it.
+
+    Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
+    """
+    for each in groups:
+        group = instance.groups[GroupKey(COSCHEDULING, each.namespace, each.name)]
+        status, match = each.status, (each.metadata.annotations or {}).get(KOORDINATOR_MATCH)
+        if status is None or match == "waiting-and-running" or not group.pending:
+            continue
+        counts = 0 < group.min_member <= (status.scheduled or 0)
+        if (counts or status.phase in ("Scheduled", "Running")) and len(group.bound) < group.min_member:
+            said = f"status.scheduled {status.scheduled}" if counts else f"status.phase {status.phase}"
+            bound = f"{len(group.bound)} of minMember {group.min_member} pods are bound"
+            message = (
+                f"{group.key} was scheduled once ({said}), and {bound}: its pods are placed only if all of these are"
+            )
+            findings.add("GangNoLongerWhole", str(group.key), message)
+
+
+def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:
+    """Note, once per reason, pods in no gang that wait since marks of theirs are not read."""
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        for why in refusals_alone(pod.metadata):
+            found.setdefault(why, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for why, subjects in found.items():
+        findings.add("UnsupportedKind", min(subjects), f"{counted(subjects)} waits as Unsupported: {why}")
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:

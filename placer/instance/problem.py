@@ -638,6 +638,8 @@ class Group:
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
         Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
+    stated
+        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
     """
 
     key: GroupKey
@@ -655,6 +657,7 @@ class Group:
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
     disrupted_whole: bool = False
+    stated: str = ""
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:

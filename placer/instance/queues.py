@@ -49,17 +49,22 @@ class Queues:
             message = f"queues {', '.join(circle)} are each other's parents; the capability of each binds once"
             findings.add("QueueCycle", f"Queue {circle[0]}", message)
 
-    def of_group(self, spec: volcano.PodGroupSpec | None, namespace: str, subject: str) -> str | None:
-        """Queue of a Volcano PodGroup: the one it names, else its namespace's, else Volcano's default if it exists."""
-        named = (spec.queue if spec is not None else None) or self._of_namespace.get(namespace)
+    def of_group(self, stated: str | None, namespace: str, subject: str) -> str | None:
+        """Queue of a Volcano PodGroup: the one it states, else its namespace's, else Volcano's default if it exists."""
+        named = stated or self._of_namespace.get(namespace)
         if named is None:
             return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
         """Queue of a pod in no Volcano PodGroup: only the one that its own annotation names."""
-        named = (metadata.annotations or {}).get(QUEUE_ANNOTATION)
+        named = self.named(metadata)
         return self._known(named, f"Pod {key}") if named else None
+
+    @staticmethod
+    def named(metadata: Metadata) -> str | None:
+        """Queue that a pod's own annotation names."""
+        return (metadata.annotations or {}).get(QUEUE_ANNOTATION)
 
     def _known(self, name: str, subject: str) -> str:
         if name not in self.by_name:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from placer.instance.app_groups import APP_GROUP_LABEL
 from placer.instance.findings import Findings
-from placer.instance.gangs import COSCHEDULING, VOLCANO
+from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
 from placer.instance.problem import Group, Node, Pod, Queue
 from placer.instance.unsupported import claimed
@@ -49,7 +49,7 @@ __all__ = ["hold_back", "note_unread", "without_unread_room"]
 #: Name of what stands for all objects of a kind.
 _ALL = "*"
 #: API group of PodGroups to the sequence that holds them.
-_GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups"}
+_GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups", KAI: "kai_pod_groups"}
 
 
 def note_unread(objects: Objects, findings: Findings) -> None:
@@ -227,6 +227,9 @@ def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str]
         if each.at("status", "phase") in TERMINAL_PHASES:
             continue
         yield (each.namespace, each.name), each.label
+        for owner in each.at("metadata", "ownerReferences") or ():  # Volcano's controller calls its gang so
+            if isinstance(owner, dict):
+                yield (each.namespace, f"podgroup-{owner.get('uid')}"), each.label
         for place in ("labels", "annotations"):
             said = each.at("metadata", place)
             for value in said.values() if isinstance(said, dict) else ():

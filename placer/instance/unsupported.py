@@ -17,6 +17,7 @@ from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import has_long_lists, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
+from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
@@ -147,7 +148,8 @@ class Refusals:
         """
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
-        of_gang = (f"{group}: {wanting}",) if wanting else ()
+        of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()
+        of_gang = (f"{group}: {wanting}",) if wanting else of_gang
         ending = pod.namespace in self.ending
         of_namespace = (f"metadata.namespace: {pod.namespace}, which is being deleted",) if ending else ()
         if self._is_plain(pod):

@@ -161,6 +161,15 @@ _ALL = (
         skips_versions=True,
     ),
     KindInfo(
+        "kai_pod_groups",
+        "PodGroup",
+        ("scheduling.run.ai",),
+        ("v2alpha2",),
+        "kai.KaiPodGroupManifest",
+        ("pg",),
+        skips_versions=True,
+    ),
+    KindInfo(
         "workloads",
         "Workload",
         _SCHEDULING,
@@ -229,7 +238,7 @@ def find_kinds(word: str) -> tuple[KindInfo, ...]:
     Examples
     --------
     >>> [info.group for info in find_kinds("podgroup")]
-    ['scheduling.volcano.sh', 'scheduling.x-k8s.io', 'scheduling.k8s.io']
+    ['scheduling.volcano.sh', 'scheduling.x-k8s.io', 'scheduling.k8s.io', 'scheduling.run.ai']
     >>> [info.group for info in find_kinds("PodGroups.scheduling.volcano.sh")]
     ['scheduling.volcano.sh']
     """
@@ -381,7 +390,7 @@ _LONGEST = 64
 #: API groups of Kubernetes itself: who writes one of placer's kinds under them means placer's.
 _OWN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "extensions", "policy", "scheduling.k8s.io"))
 #: Kinds of groups that placer reads from, or of Kubernetes, that are themselves although they sound like others.
-_THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup")})
+_THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup"), ("scheduling.run.ai", "Queue")})
 
 
 def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MARKS", "Mark", "Meaning", "Place", "kept_annotations", "kept_labels"]
+__all__ = ["MARKS", "Mark", "Meaning", "Place", "Value", "kept_annotations", "kept_labels"]
 
 
 class Place(Enum):
@@ -33,6 +33,15 @@ class Meaning(Enum):
     IGNORED = "ignored"
 
 
+class Value(Enum):
+    """What the value of a mark holds, for who replaces names in it."""
+
+    WORD = "word"  #: a number, or a word that the system knows
+    NAME = "name"
+    KEY = "key"  #: of a label of nodes
+    JSON = "JSON"
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One mark of another system.
@@ -51,6 +60,8 @@ class Mark:
         What placer makes of it.
     reading
         What follows from it, for users: a short phrase.
+    value
+        What its value holds.
     """
 
     name: str
@@ -59,6 +70,7 @@ class Mark:
     system: str
     meaning: Meaning
     reading: str
+    value: Value = Value.WORD
 
 
 # Gangs, in the order in which they count where one pod bears several.
@@ -75,7 +87,9 @@ KOORDINATOR_TOPOLOGY = "gang.scheduling.koordinator.sh/network-topology-spec"
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+YUNIKORN_APP_ID = "yunikorn.apache.org/app-id"
 YUNIKORN_APPLICATION = "applicationId"
+SPARK_APPLICATION = "spark-app-selector"
 YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_PLACEHOLDER = "yunikorn.apache.org/placeholder"
@@ -104,20 +118,37 @@ YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
+_WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
 MARKS: tuple[Mark, ...] = (
-    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name"),
+    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, Meaning.GANG, "its minMember, the largest of its pods"),
-    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name"),
+    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
     Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
     Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
     Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", Meaning.IGNORED, "NonStrict: placed whole all the same"),
-    Mark(KOORDINATOR_GROUPS, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "Unsupported: gangs admitted together"),
-    Mark(LIGHT_GROUPS, _NOTE, _BOTH, "Koordinator, ACK", Meaning.REFUSED, "Unsupported: gangs admitted together"),
+    Mark(
+        KOORDINATOR_GROUPS,
+        _NOTE,
+        _BOTH,
+        "Koordinator",
+        Meaning.REFUSED,
+        "Unsupported: gangs admitted together",
+        Value.JSON,
+    ),
+    Mark(
+        LIGHT_GROUPS,
+        _NOTE,
+        _BOTH,
+        "Koordinator, ACK",
+        Meaning.REFUSED,
+        "Unsupported: gangs admitted together",
+        Value.JSON,
+    ),
     Mark(
         KOORDINATOR_TOPOLOGY,
         _NOTE,
@@ -125,30 +156,51 @@ MARKS: tuple[Mark, ...] = (
         "Koordinator",
         Meaning.REFUSED,
         "MustGather: Unsupported; PreferGather: ignored",
+        Value.JSON,
     ),
-    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name"),
+    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name", Value.NAME),
     Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember; succeeded pods count as placed"),
     Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember is 1"),
-    Mark(YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group"),
-    Mark(YUNIKORN_TASK_GROUP, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the pod's role in the gang of its application"),
-    Mark(YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang"),
+    Mark(
+        YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group", Value.NAME
+    ),
+    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(
+        YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated", Value.NAME
+    ),
+    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Value.NAME),
+    Mark(
+        SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where nothing above says it", Value.NAME
+    ),
+    Mark(
+        YUNIKORN_TASK_GROUP,
+        _NOTE,
+        _POD,
+        "YuniKorn",
+        Meaning.GANG,
+        "the pod's role in the gang of its application",
+        Value.NAME,
+    ),
+    Mark(
+        YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang", Value.JSON
+    ),
     Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
-    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _POD, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
-    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name"),
-    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read"),
+    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
+    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Value.NAME),
+    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Value.NAME),
     Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
     Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", Meaning.REFUSED, "Unsupported"),
-    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain"),
-    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one"),
-    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored"),
+    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Value.KEY),
+    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Value.NAME),
+    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored", Value.KEY),
     Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
-    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
+    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Value.KEY),
     Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
     Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: nodes of these groups only"),
     Mark(
         "spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: no node of these groups"
     ),
-    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group"),
+    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group", Value.NAME),
     Mark(VOLCANO_NUMA, _NOTE, _POD, "Volcano", Meaning.NODES, "C3: only nodes whose NUMA policy is this one"),
     Mark(
         "nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", Meaning.IGNORED, "a finding: zones are not modelled"

@@ -34,6 +34,7 @@ __all__ = [
     "Attribute",
     "CoschedulingPodGroupManifest",
     "CoschedulingPodGroupSpec",
+    "CoschedulingPodGroupStatus",
     "Cost",
     "CostList",
     "DependencyEntry",
@@ -59,10 +60,18 @@ class CoschedulingPodGroupSpec(Schema, frozen=True, kw_only=True):
     min_resources: Quantities | None = None
 
 
+class CoschedulingPodGroupStatus(Schema, frozen=True, kw_only=True):
+    """Whether the gang was scheduled once; Koordinator alone counts ``scheduled``."""
+
+    phase: str | None = None
+    scheduled: int | None = None
+
+
 class CoschedulingPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
     """scheduling.x-k8s.io/v1alpha1 PodGroup."""
 
     spec: CoschedulingPodGroupSpec | None = None
+    status: CoschedulingPodGroupStatus | None = None
 
 
 class Attribute(Schema, frozen=True, kw_only=True):

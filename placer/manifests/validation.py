@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
     from placer.kube.budgets import PodDisruptionBudgetManifest
     from placer.kube.job_sets import JobSetManifest
+    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import (
@@ -181,6 +182,7 @@ class Objects:
     volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
     hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
     coscheduling_pod_groups: tuple[CoschedulingPodGroupManifest, ...] = ()
+    kai_pod_groups: tuple[KaiPodGroupManifest, ...] = ()
     app_groups: tuple[AppGroupManifest, ...] = ()
     network_topologies: tuple[NetworkTopologyManifest, ...] = ()
     node_resource_topologies: tuple[NodeResourceTopologyManifest, ...] = ()
@@ -444,7 +446,12 @@ class _Validation:
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
-        names = (raw.identity for kind in skipped.values() for raw in kind.seen.values())
+        names = (
+            raw.identity
+            for (api_version, _), kind in skipped.items()
+            for raw in kind.seen.values()  # of every version
+            if raw.api_version == api_version
+        )
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),

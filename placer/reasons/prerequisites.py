@@ -60,7 +60,7 @@ def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | Non
 def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:
     before = group.placed_before
     if before + len(keys) < group.min_member:
-        yield f"minMember is {group.min_member}, but there {_there_are(len(keys), before)}"
+        yield f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
     yield from _unmet_of_roles(instance, group, keys)
     for index, policy in enumerate(group.policies):
         counts = _sub_group_sizes(instance, group, keys)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from placer.cluster.reading.client import Response
 from placer.cluster.writing.plan_execution import BindingOptions
 from placer.kube.kinds import KINDS
+from placer.kube.marks import KAI_GROUP, MARKS, Meaning, Place
 from placer.scheduling_pass import Pass, PassOptions, run_pass
 from tests.cluster.any_objects import changed
 from tests.cluster.snapshots import ListServer
@@ -24,6 +25,10 @@ from tests.support import Document, hyper_node, node, pod_group, queue
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 GOOD = "good"  #: namespace, taint and label of what is in order, and has nothing to do with the rest
+MARK_LABELS = {each.name: "2" for each in MARKS if each.place is Place.LABEL and each.meaning is Meaning.GANG}
+MARK_NOTES = {
+    each.name: "2" for each in MARKS if each.place is Place.ANNOTATION and "Pod" in each.on and each.name != KAI_GROUP
+}
 POOL = {"key": GOOD, "value": GOOD, "effect": "NoSchedule"}
 
 
@@ -106,6 +111,9 @@ def odd() -> list[Document]:
                 "workloadRef": {"workloadName": "train", "templateName": "workers"},
             },
         ),
+        _custom("scheduling.run.ai/v2alpha2", "PodGroup", "kai", spec={"minMember": 1, "priorityClassName": "high"}),
+        live_pod("p-kai", namespace="odd", cpu=1, annotations={"pod-group-name": "kai"}),
+        live_pod("p-marks", namespace="odd", cpu=1, labels=MARK_LABELS, annotations=MARK_NOTES),
         _custom(
             "scheduling.k8s.io/v1beta1",
             "Workload",

@@ -49,6 +49,7 @@ REFERRING: dict[tuple[str, str], list[Document]] = {
     ("pod_groups", "scheduling.volcano.sh"): [one(annotations={"scheduling.volcano.sh/group-name": "g"})],
     ("coscheduling_pod_groups", "scheduling.x-k8s.io"): [one(labels={"scheduling.x-k8s.io/pod-group": "g"})],
     ("coscheduling_pod_groups", "old"): [one(labels={"pod-group.scheduling.sigs.k8s.io": "g"})],
+    ("kai_pod_groups", "pod-group-name"): [one(annotations={"pod-group-name": "g"})],
     ("app_groups", "label"): [one(labels=OF_WEB)],
     ("network_topologies", "dependencies"): [APP_GROUP, one(labels=OF_WEB)],
 }
@@ -57,6 +58,7 @@ KIND = {
     "queues": "Queue",
     "pod_groups": "PodGroup",
     "coscheduling_pod_groups": "PodGroup",
+    "kai_pod_groups": "PodGroup",
     "app_groups": "AppGroup",
     "network_topologies": "NetworkTopology",
 }

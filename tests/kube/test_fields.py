@@ -203,7 +203,6 @@ def test_kind_that_does_not_exist(api_version: str, kind: str, nearest: str) -> 
         ("scheduling.volcano.sh/v1beta1", "NamespaceQueue"),
         ("scheduling.x-k8s.io/v1alpha1", "ElasticQuota"),
         ("scheduling.run.ai/v2", "Queue"),
-        ("scheduling.run.ai/v2alpha2", "PodGroup"),
         ("apps.kruise.io/v1beta1", "StatefulSet"),
         ("kueue.x-k8s.io/v1beta1", "LocalQueue"),
         ("kyverno.io/v1", "Policy"),

@@ -270,7 +270,7 @@ def test_every_kind_has_a_place_of_its_own() -> None:
         ("vcjob", ["batch.volcano.sh"]),
         ("jobs.batch", ["batch"]),
         ("jobs.v1.batch", ["batch"]),
-        ("podgroup", ["scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.k8s.io"]),
+        ("podgroup", ["scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.k8s.io", "scheduling.run.ai"]),
         ("podgroup.scheduling.x-k8s.io", ["scheduling.x-k8s.io"]),
         ("hn", ["topology.volcano.sh"]),
         ("PVC", [""]),

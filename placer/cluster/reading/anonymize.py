@@ -35,6 +35,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
+from placer.kube.marks import MARKS, Place, Value, kept_labels
 from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
@@ -111,7 +112,8 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-retry-count", "volcano.sh/job-version"),
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
-        *("placer.dev/pool"),
+        "placer.dev/pool",
+        *kept_labels(),
     )
 )
 #: Resources that mean the same in every cluster, beside huge pages.
@@ -153,6 +155,20 @@ _NAMING = frozenset(
 )
 _STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))
 _PRESENT = frozenset(("kubernetes.io/config.mirror",))
+#: Annotations and labels that are marks of other systems, and what their values hold.
+_NOTES = {each.name: each.value for each in MARKS if each.place is Place.ANNOTATION}
+_FIXED_LABELS = frozenset(each.name for each in MARKS if each.place is Place.LABEL and each.value is Value.WORD)
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,18}")
+#: Words that marks may have; another one is a name to us.
+_MARK_WORDS = frozenset(
+    (
+        *("true", "false", "Strict", "NonStrict", "once-satisfied", "waiting-and-running", "only-waiting"),
+        *("MustGather", "PreferGather", "preemptible", "non-preemptible"),
+        *("none", "best-effort", "restricted", "single-numa-node"),
+    )
+)
+#: What is read of JSON in marks.
+_JSON_FIELDS = frozenset(("name", "minMember", "gatherStrategy", "strategy"))
 
 
 def anonymized(snapshot: Snapshot) -> Snapshot:
@@ -253,7 +269,10 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 def _object(key: str, value: Document, name: Rename) -> Document:
     """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
     if key in _LABELS:
-        return {_key(label, name): _names(text, name) for label, text in value.items()}
+        return {
+            _key(label, name): _word(text, name) if label in _FIXED_LABELS else _names(text, name)
+            for label, text in value.items()
+        }
     if key in _AMOUNTS:
         return {_resource(resource, name): amount for resource, amount in value.items()}
     if key == "minTaskMember":
@@ -348,10 +367,42 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, _key(text, name)
         elif key in _STAYING:
             yield key, text
+        elif key in _NOTES:
+            yield key, _mark(_NOTES[key], text, name)
         elif key in _PRESENT:
             yield key, ""
         elif key == UNREADABLE:
             yield key, "what was found is not told"
+
+
+def _mark(holds: Value, text: str, name: Rename) -> str:
+    """The value of a mark of another system."""
+    if holds is Value.JSON:
+        try:
+            return msgspec.json.encode(_within(msgspec.json.decode(text.encode()), "", name)).decode()
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            return "this was not JSON"
+    return name(text) if holds is Value.NAME else _key(text, name) if holds is Value.KEY else _word(text, name)
+
+
+def _within(value: Any, key: str, name: Rename) -> Any:
+    """What is read of a value in JSON, with other names."""
+    if isinstance(value, list):
+        return [_within(each, key, name) for each in value]
+    if isinstance(value, dict):
+        return {field: _within(each, field, name) for field, each in value.items() if field in _JSON_FIELDS}
+    if not isinstance(value, str):
+        return value
+    if key == "strategy":
+        return _word(value, name)
+    return name(value) if key else "/".join(map(name, value.split("/")))
+
+
+def _word(text: Any, name: Rename) -> Any:
+    """A number, or a word that marks may have; any other text is a name."""
+    if not isinstance(text, str) or text in _MARK_WORDS or _NUMBER.fullmatch(text):
+        return text
+    return name(text)
 
 
 def _policy(document: Document, name: Rename) -> Document:

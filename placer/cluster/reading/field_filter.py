@@ -21,6 +21,7 @@ from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.base import Metadata
 from placer.kube.kinds import KindInfo
+from placer.kube.marks import kept_annotations
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE, object_refusal
 
@@ -31,6 +32,7 @@ _KEYS = frozenset(
     (
         *("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"),
         *EXCLUSIVE_ANNOTATIONS,
+        *kept_annotations(),
     )
 )
 _DOMAINS = (

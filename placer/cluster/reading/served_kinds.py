@@ -19,6 +19,7 @@ import msgspec
 from placer.cluster.reading.client import Forbidden, Server
 from placer.errors import ClusterError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+from placer.kube.marks import KAI_GROUP
 
 __all__ = ["ServedKinds", "referred"]
 
@@ -126,6 +127,7 @@ _REFERENCES: Mapping[str, tuple[tuple[str, bytes], ...]] = {
     ),
     "pod_groups": (("Pod", b'"scheduling.k8s.io/group-name"'), ("Pod", b'"scheduling.volcano.sh/group-name"')),
     "coscheduling_pod_groups": (("Pod", b'/pod-group"'), ("Pod", b'"pod-group.scheduling.sigs.k8s.io"')),
+    "kai_pod_groups": (("Pod", f'"{KAI_GROUP}"'.encode()),),
     "app_groups": (("Pod", b'"appgroup.diktyo.x-k8s.io"'),),
     "network_topologies": (("AppGroup", b'"dependencies"'),),
 }

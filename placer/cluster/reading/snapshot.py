@@ -80,6 +80,7 @@ LISTED = (
     "pod_groups",
     "coscheduling_pod_groups",
     "upstream_pod_groups",
+    "kai_pod_groups",
     "workloads",
     "app_groups",
     "network_topologies",

@@ -51,7 +51,7 @@ from placer.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
-from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
+from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.legible import legible, shown
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -94,6 +94,7 @@ _SUBJECTS = {
     VOLCANO: (f"{VOLCANO}/v1beta1", "PodGroup"),
     COSCHEDULING: (f"{COSCHEDULING}/v1alpha1", "PodGroup"),
     UPSTREAM: (f"{UPSTREAM}/v1beta1", "PodGroup"),
+    KAI: (f"{KAI}/v2alpha2", "PodGroup"),
     "batch": ("batch/v1", "Job"),
     "jobset.x-k8s.io": ("jobset.x-k8s.io/v1alpha2", "JobSet"),
     "leaderworkerset.x-k8s.io": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
@@ -182,7 +183,8 @@ def write_status(
     writer.withdraw(nominated)
     writer.groups(filter(partial(_is_told, options, on_hold), _group_statuses(result, gangs, waits)))
     if options.events:
-        writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
+        told = {key: wait for key, wait in waits.items() if key in changed}
+        writer.events(_events(gangs, overfull, told, _pods_of_marks(groups)))
     return writer.report
 
 
@@ -308,34 +310,49 @@ class _Event:
         object.__setattr__(self, "note", legible(self.note))
 
 
+def _pods_of_marks(groups: Mapping[Key, GroupKey]) -> dict[GroupKey, Key]:
+    """Gangs that marks of their pods declare, of which there is no object, and the first pod of each."""
+    found: dict[GroupKey, Key] = {}
+    for pod, key in sorted(groups.items()):
+        if key.api_group and key.api_group not in _SUBJECTS:
+            found.setdefault(key, pod)
+    return found
+
+
 def _events(
-    gangs: Iterable[GangOutcome], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _WaitingReason]
+    gangs: Iterable[GangOutcome],
+    overfull: Iterable[Overfull],
+    waits: Mapping[GroupKey, _WaitingReason],
+    pods: Mapping[GroupKey, Key] = MappingProxyType({}),
 ) -> Iterator[_Event]:
     for gang in gangs:
-        yield from _given(gang)
+        yield from _given(gang, pods)
         if gang.state is GangState.HALF_BOUND and gang.bound:
-            yield _gang_event(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
+            note = f"{_counts(gang)}; the next pass completes it first"
+            yield _gang_event(gang.key, "Warning", "HalfBound", note, pods)
         if gang.state is GangState.ROLLED_BACK:
             note = f"it could not be completed; its pods are deleted: {gang.reason}"
-            yield _gang_event(gang.key, "Warning", "RolledBack", note)
+            yield _gang_event(gang.key, "Warning", "RolledBack", note, pods)
     for key, wait in waits.items():
-        yield _gang_event(key, "Warning", "FailedScheduling", wait.message)
+        yield _gang_event(key, "Warning", "FailedScheduling", wait.message, pods)
     for each in overfull:
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
 
 
-def _given(gang: GangOutcome) -> Iterator[_Event]:
+def _given(gang: GangOutcome, pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:
     """That pods of a gang have their nodes."""
     if released := [bind for bind in gang.bound if bind.by_release]:
-        yield _gang_event(gang.key, "Normal", "Released", _released(gang.key, released))
+        yield _gang_event(gang.key, "Normal", "Released", _released(gang.key, released), pods)
     if assigned := [bind for bind in gang.bound if not bind.by_release]:
-        yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang.key, assigned))
+        yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang.key, assigned), pods)
 
 
-def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
+def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str, pods: Mapping[GroupKey, Key]) -> _Event:
     workload, inside, name = key.name.partition("/")
     if key.api_group == UPSTREAM and inside:  # a gang inside a Workload is no object
         return _Event(kind, reason, f"{name}: {note}", f"{UPSTREAM}/v1alpha1", "Workload", key.namespace, workload)
+    if key.api_group not in _SUBJECTS:  # a gang that only marks declare is no object
+        return _Event(kind, reason, f"gang {key.name}: {note}", "v1", "Pod", *pods.get(key, key[1:]))
     version, subject = _SUBJECTS[key.api_group]
     return _Event(kind, reason, note, version, subject, key.namespace, key.name)
 

@@ -1,0 +1,502 @@
+"""Gangs that marks of other systems declare: their names and minimums, and the marks that refuse a gang (C4, C5).
+
+The table of marks is :mod:`placer.kube.marks`; this module reads the rows of it that are about gangs. A mark that
+cannot be read makes its gang invalid, or its pod unsupported: half a gang is worse than none.
+
+Source: Koordinator ``apis/extension/coscheduling.go`` and ``pkg/scheduler/plugins/coscheduling/core``; Kueue
+``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache`` and ``pkg/common/utils``; Volcano
+``pkg/controllers/podgroup``; Grove ``operator/api/common/labels.go``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+
+from placer.instance.findings import Findings, counted
+from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_states import is_daemon
+from placer.kube import marks
+from placer.kube.base import Metadata, controller
+from placer.kube.marks import Place
+from placer.legible import shown
+
+if TYPE_CHECKING:
+    from placer.kube.pod import PodManifest
+    from placer.manifests import Objects
+
+__all__ = [
+    "GROVE",
+    "KOORDINATOR",
+    "KUEUE",
+    "LIGHT",
+    "MARK_GROUPS",
+    "VOLCANO",
+    "YUNIKORN",
+    "Bearer",
+    "MarkedGang",
+    "added_refusals",
+    "gangs_named",
+    "inherited_marks",
+    "read_marks",
+    "refusals_alone",
+    "task_group",
+]
+
+T = TypeVar("T")
+
+VOLCANO = "scheduling.volcano.sh"
+#: What stands for an API group in the keys of gangs that marks declare.
+LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh"
+KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
+MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
+
+#: Labels and annotations by which a pod may name a gang.
+_LABELS = frozenset((marks.LIGHT_NAME, marks.KUEUE_GROUP, marks.GROVE_GANG))
+_NOTES = frozenset(
+    (
+        *(marks.KOORDINATOR_GANG, marks.YUNIKORN_TASK_GROUP, marks.YUNIKORN_TASK_GROUPS),
+        marks.VOLCANO_GROUP_MINIMUM,
+    )
+)
+#: Marks that say how large a gang is, and so that there is one, with the mark that names it.
+_NAMES = {
+    marks.LIGHT_MINIMUM: (Place.LABEL, marks.LIGHT_NAME),
+    marks.KOORDINATOR_MINIMUM: (Place.ANNOTATION, marks.KOORDINATOR_GANG),
+    marks.KUEUE_TOTAL: (Place.ANNOTATION, marks.KUEUE_GROUP),
+}
+#: Marks whose value is a name, which must not be empty.
+_NAMING = (
+    (Place.LABEL, marks.LIGHT_NAME),
+    (Place.ANNOTATION, marks.KOORDINATOR_GANG),
+    (Place.LABEL, marks.KUEUE_GROUP),
+    (Place.ANNOTATION, marks.YUNIKORN_TASK_GROUP),
+    (Place.ANNOTATION, marks.KAI_GROUP),
+    (Place.LABEL, marks.GROVE_GANG),
+)
+#: Marks that add to a gang, whoever declares it.
+_ADDING = frozenset(
+    (
+        *(marks.KOORDINATOR_MATCH, marks.KOORDINATOR_MODE, marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS),
+        *(marks.KOORDINATOR_TOPOLOGY, marks.KUEUE_SLICE, marks.KUEUE_SLICE_SIZE),
+    )
+)
+_LOOKED_AT = frozenset((*_NAMES, *(key for _, key in _NAMING), *_ADDING))
+#: Where YuniKorn looks for the application of a pod.
+_APPLICATIONS = (
+    (Place.LABEL, marks.YUNIKORN_APP_ID),
+    (Place.ANNOTATION, marks.YUNIKORN_APP_ID),
+    (Place.LABEL, marks.YUNIKORN_APPLICATION),
+    (Place.ANNOTATION, marks.YUNIKORN_APPLICATION),
+    (Place.LABEL, marks.SPARK_APPLICATION),
+)
+_NUMBER = re.compile(r"\+?[0-9]{1,12}")
+_MOST = 2**31
+
+
+class _TaskGroup(msgspec.Struct, rename="camel"):
+    """An entry of YuniKorn's ``task-groups``, as far as it is read."""
+
+    name: str
+    min_member: int
+
+
+class _Layer(msgspec.Struct, rename="camel"):
+    """A layer of Koordinator's ``network-topology-spec``."""
+
+    strategy: str | None = None
+
+
+class _GatherSpec(msgspec.Struct, rename="camel"):
+    gather_strategy: list[_Layer] | None = None
+
+
+class Bearer(NamedTuple):
+    """An object that may bear marks: the gang that it is of or declares, if any, what it is called, its metadata."""
+
+    gang: GroupKey | None
+    subject: str
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedGang:
+    """A gang that marks of pods declare.
+
+    Parameters
+    ----------
+    key
+        Its name, under what stands for its API group.
+    min_member
+        Least placed pods.
+    roles
+        Least placed pods per role.
+    stated
+        The mark that states the minimum.
+    invalid
+        What of its marks cannot be read; None where all can.
+    unsupported
+        Why none of its pods is bound; empty: they may be.
+    pods
+        Those that bear the mark and have not failed, sorted by name.
+    """
+
+    key: GroupKey
+    min_member: int = 0
+    roles: Mapping[str, int] = field(default_factory=dict)
+    stated: str = ""
+    invalid: str | None = None
+    unsupported: str = ""
+    pods: tuple[PodManifest, ...] = ()
+
+
+def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
+    """Find the gangs that the marks of a pod name, in the order in which they count."""
+    labels, notes = metadata.labels or {}, metadata.annotations or {}
+    if _LABELS.isdisjoint(labels) and _NOTES.isdisjoint(notes):
+        return []
+    names = {
+        LIGHT: labels.get(marks.LIGHT_NAME),
+        KOORDINATOR: notes.get(marks.KOORDINATOR_GANG),
+        KUEUE: labels.get(marks.KUEUE_GROUP),
+        YUNIKORN: _application(metadata, namespace),
+        VOLCANO: _owner_group(metadata) if marks.VOLCANO_GROUP_MINIMUM in notes else None,
+        GROVE: labels.get(marks.GROVE_GANG),
+    }
+    return [GroupKey(group, namespace, name) for group, name in names.items() if name]
+
+
+def _application(metadata: Metadata, namespace: str) -> str | None:
+    """The application of a pod of a task group; YuniKorn has one per namespace for pods that name none."""
+    notes = metadata.annotations or {}
+    if not (notes.get(marks.YUNIKORN_TASK_GROUP) or notes.get(marks.YUNIKORN_TASK_GROUPS) is not None):
+        return None
+    named = (_value(metadata, place, key) for place, key in _APPLICATIONS)
+    return next(filter(None, named), f"yunikorn-{namespace}-autogen")
+
+
+def _owner_group(metadata: Metadata) -> str:
+    """Name of the PodGroup that Volcano's controller makes for the pods of one owner, else for one pod."""
+    owner = controller(metadata)
+    if owner is None or not owner.controller:
+        return f"podgroup-{metadata.uid or f'pod-{metadata.name}'}"
+    return f"podgroup-{owner.uid or f'{owner.kind.lower()}-{owner.name}'}"
+
+
+def task_group(metadata: Metadata) -> str:
+    """Role of a pod in the gang of its application."""
+    return (metadata.annotations or {}).get(marks.YUNIKORN_TASK_GROUP, "")
+
+
+def _value(metadata: Metadata, place: Place, key: str) -> str | None:
+    values = metadata.labels if place is Place.LABEL else metadata.annotations
+    return values.get(key) if values else None
+
+
+def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
+    """Give pods the minimum that only their owner states, as Volcano's controller does."""
+    stated = {
+        (kind, each.namespace, each.name): value
+        for kind, owners in (
+            ("Deployment", objects.deployments),
+            ("StatefulSet", objects.stateful_sets),
+            ("Job", objects.jobs),
+        )
+        for each in owners
+        if (value := (each.metadata.annotations or {}).get(marks.VOLCANO_GROUP_MINIMUM)) is not None
+    }
+    for each in objects.replica_sets:
+        above = controller(each.metadata)
+        own = (each.metadata.annotations or {}).get(marks.VOLCANO_GROUP_MINIMUM)
+        value = own if own is not None or above is None else stated.get((above.kind, each.namespace, above.name))
+        if value is not None:
+            stated["ReplicaSet", each.namespace, each.name] = value
+    return tuple(pods) if not stated else tuple(_inheriting(pod, stated) for pod in pods)
+
+
+def _inheriting(pod: PodManifest, stated: Mapping[tuple[str, str, str], str]) -> PodManifest:
+    owner, notes = controller(pod.metadata), pod.metadata.annotations or {}
+    value = stated.get((owner.kind, pod.namespace, owner.name)) if owner is not None else None
+    if value is None or marks.VOLCANO_GROUP_MINIMUM in notes:
+        return pod
+    own = msgspec.structs.replace(pod.metadata, annotations={**notes, marks.VOLCANO_GROUP_MINIMUM: value})
+    return msgspec.structs.replace(pod, metadata=own)
+
+
+# ------------------------------------------------------------------------------------------------ minimums of gangs
+
+
+def read_marks(pods: Iterable[PodManifest], findings: Findings) -> Iterator[MarkedGang]:
+    """Read every gang that marks of pods declare; pods of DaemonSets and static ones are in none."""
+    bearers: dict[GroupKey, list[PodManifest]] = {}
+    for pod in pods:
+        for key in gangs_named(pod.metadata, pod.namespace):
+            if not is_daemon(pod.metadata):
+                bearers.setdefault(key, []).append(pod)
+    for key in sorted(bearers):
+        yield _GangMarks(key, sorted(bearers[key], key=lambda pod: pod.name), findings).read()
+
+
+class _GangMarks:
+    """The marks of one gang."""
+
+    def __init__(self, key: GroupKey, pods: Sequence[PodManifest], findings: Findings) -> None:
+        self._key, self._all, self._findings = key, pods, findings
+        self._pods = tuple(filter(_stands, pods))
+        self._fault: str | None = None
+
+    def read(self) -> MarkedGang:
+        """Read them."""
+        if self._key.api_group == GROVE:
+            wanting = f"label {marks.GROVE_GANG}: {self._key.name}, and no PodGang of {GROVE} is read"
+            return MarkedGang(self._key, max(1, len(self._pods)), unsupported=wanting, pods=self._pods)
+        if self._key.api_group == YUNIKORN:
+            return self._application()
+        stated, least = self._minimum()
+        return MarkedGang(self._key, least, stated=stated, invalid=self._fault, pods=self._pods)
+
+    def _minimum(self) -> tuple[str, int]:
+        """The mark that states how many pods are needed, and how many it says."""
+        group = self._key.api_group
+        if group == LIGHT:
+            return marks.LIGHT_MINIMUM, self._needed(Place.LABEL, marks.LIGHT_MINIMUM)
+        if group == VOLCANO:
+            return marks.VOLCANO_GROUP_MINIMUM, self._needed(Place.ANNOTATION, marks.VOLCANO_GROUP_MINIMUM)
+        if group == KUEUE:
+            total = self._needed(Place.ANNOTATION, marks.KUEUE_TOTAL, least=1)
+            fast = any((pod.metadata.annotations or {}).get(marks.KUEUE_FAST) == "true" for pod in self._pods)
+            return (marks.KUEUE_FAST, 1) if fast else (marks.KUEUE_TOTAL, total)
+        least = self._number(Place.ANNOTATION, marks.KOORDINATOR_MINIMUM)
+        total = self._number(Place.ANNOTATION, marks.KOORDINATOR_TOTAL) or 0
+        if total > len(self._pods):  # until they exist none of them is placed, as if all were needed
+            return marks.KOORDINATOR_TOTAL, total
+        return marks.KOORDINATOR_MINIMUM, 1 if least is None else least
+
+    def _needed(self, place: Place, key: str, least: int = 0) -> int:
+        """A number that some pod must state."""
+        found = self._number(place, key, least)
+        if found is None and self._fault is None:
+            self._fault = (
+                f"{place.value} {key}: found on none of the pods of {self._key}, expected a number of at least {least}"
+            )
+        return found or 0
+
+    def _number(self, place: Place, key: str, least: int = 0) -> int | None:
+        """The largest number that pods state; None where none does, or one states none."""
+        found: dict[int, str] = {}
+        for pod in self._pods:
+            text = _value(pod.metadata, place, key)
+            if text is None:
+                continue
+            number = _number(text)
+            if number is None or number < least:
+                expected = f"expected a number of at least {least}"
+                self._fault = (
+                    f"{place.value} {key} of Pod {pod.namespace}/{pod.name}: found {_quoted(text)}, {expected}"
+                )
+                return None
+            found.setdefault(number, f"Pod {pod.namespace}/{pod.name}")
+        if len(found) > 1:
+            self._differ(key, " and ".join(f"{number} ({found[number]})" for number in (max(found), min(found))))
+        return max(found, default=None)
+
+    def _application(self) -> MarkedGang:
+        """YuniKorn's: a minimum per task group, which any pod of the application states."""
+        texts: dict[str, PodManifest] = {}
+        for pod in self._all:
+            text = (pod.metadata.annotations or {}).get(marks.YUNIKORN_TASK_GROUPS)
+            if text is not None:
+                texts.setdefault(text, pod)
+        roles = self._roles(texts)
+        for pod in self._pods if self._fault is None else ():
+            role = task_group(pod.metadata)
+            if role and role not in roles:
+                where = f"annotation {marks.YUNIKORN_TASK_GROUP} of Pod {pod.namespace}/{pod.name}"
+                known = f"one of {', '.join(sorted(roles))}" if roles else "one"
+                self._fault = (
+                    f"{where}: found {_quoted(role)}, expected {known} that {marks.YUNIKORN_TASK_GROUPS} states"
+                )
+        total = sum(roles.values())
+        if total >= _MOST:
+            self._fault = (
+                f"annotation {marks.YUNIKORN_TASK_GROUPS}: found {total:,} pods, expected fewer than {_MOST:,}"
+            )
+        if self._fault is not None:
+            return MarkedGang(self._key, stated=marks.YUNIKORN_TASK_GROUPS, invalid=self._fault, pods=self._pods)
+        return MarkedGang(self._key, total, dict(sorted(roles.items())), marks.YUNIKORN_TASK_GROUPS, pods=self._pods)
+
+    def _roles(self, texts: Mapping[str, PodManifest]) -> dict[str, int]:
+        """Minimum of each task group, the largest that is stated."""
+        roles: dict[str, int] = {}
+        stated = f"annotation {marks.YUNIKORN_TASK_GROUPS}"
+        for text, pod in texts.items():
+            try:
+                entries = _decoded(text, list[_TaskGroup])
+            except ValueError as error:
+                found = f"{_quoted(text)} ({shown(str(error))})"
+                self._wrong(stated, pod, found, "a JSON list of task groups, each with name and minMember")
+                return {}
+            for entry in entries:
+                if not entry.name or entry.min_member < 0:
+                    found = f"minMember {entry.min_member} of task group {_quoted(entry.name)}"
+                    self._wrong(stated, pod, found, "a name and a number of at least 0")
+                    return {}
+                least = roles.setdefault(entry.name, entry.min_member)
+                if least != entry.min_member:
+                    self._differ(f"minMember of task group {shown(entry.name)}", f"{least} and {entry.min_member}")
+                    roles[entry.name] = max(least, entry.min_member)
+        return roles
+
+    def _wrong(self, mark: str, pod: PodManifest, found: str, expected: str) -> None:
+        self._fault = f"{mark} of Pod {pod.namespace}/{pod.name}: found {found}, expected {expected}"
+
+    def _differ(self, what: str, found: str) -> None:
+        message = f"pods of {self._key} state {what} {found}, expected one number: the largest counts"
+        self._findings.add("MarksDisagree", str(self._key), message)
+
+
+def _stands(pod: PodManifest) -> bool:
+    """Whether a pod counts among those that exist of its gang."""
+    failed = pod.status is not None and pod.status.phase == "Failed"
+    return not failed and pod.metadata.deletion_timestamp is None
+
+
+def _number(text: str) -> int | None:
+    number = int(text) if _NUMBER.fullmatch(text) and text.isascii() else None
+    return number if number is not None and number < _MOST else None
+
+
+def _quoted(text: str) -> str:
+    return repr(shown(text))
+
+
+def _decoded(text: str, kind: type[T]) -> T:
+    """What JSON text says.
+
+    Raises
+    ------
+    ValueError
+        It is none of that kind, or nested too deep.
+    """
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+# ------------------------------------------------------------------------------------------- marks that add to gangs
+
+
+def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
+    """Find the gangs to which marks add what is not modelled, and why; a preference among them is a finding.
+
+    Parameters
+    ----------
+    bearers
+        PodGroups, and pods that are in a gang or in none.
+    gangs
+        All gangs, some of which others name to be admitted with.
+    findings
+        Takes what decides nothing.
+    """
+    found: dict[GroupKey, str] = {}
+    by_name: dict[Key, list[GroupKey]] = {}
+    for key in gangs:
+        by_name.setdefault(Key(key.namespace, key.name), []).append(key)
+    ignored: dict[tuple[str, str], set[str]] = {}
+    for bearer in bearers:
+        if _ADDING.isdisjoint(bearer.metadata.annotations or {}):
+            continue
+        for preference in _preferences(bearer.metadata):
+            ignored.setdefault(preference, set()).add(bearer.subject)
+        if bearer.gang is None:
+            continue
+        for mark, what, others in _added(bearer.metadata, Key(*bearer.gang[1:])):
+            text = f"annotation {mark} of {bearer.subject}: {what}"
+            found.setdefault(bearer.gang, text)
+            # Who is of another namespace is not kept from its nodes by what this one says.
+            near = (each for each in others if each.namespace == bearer.gang.namespace)
+            for key in chain.from_iterable(by_name.get(each, ()) for each in near):
+                found.setdefault(key, text)
+    for (what, instead), subjects in ignored.items():
+        findings.add("PreferenceIgnored", min(subjects), f"{what} of {counted(subjects)} decides nothing{instead}")
+    return found
+
+
+def refusals_alone(metadata: Metadata) -> Iterator[str]:
+    """Say why a pod in no gang is refused: its marks tell of one that has no name, or add to one."""
+    labels, notes = metadata.labels or {}, metadata.annotations or {}
+    if _LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes):
+        return
+    if is_daemon(metadata):
+        return
+    for place, key in _NAMING:
+        if _value(metadata, place, key) == "":
+            yield f"{place.value} {key}: found '', expected the name of a gang"
+    for key, (place, name) in _NAMES.items():
+        where = Place.LABEL if key == marks.LIGHT_MINIMUM else Place.ANNOTATION
+        if _value(metadata, where, key) is not None and _value(metadata, place, name) is None:
+            yield f"{where.value} {key}: found no {name} with it, expected the name of a gang"
+    yield from (f"annotation {mark}: {what}" for mark, what, _ in _added(metadata, None))
+
+
+def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tuple[Key, ...]]]:
+    """Marks for which a gang is refused, why, and the gangs that would have to be admitted with it."""
+    notes = metadata.annotations or {}
+    match = notes.get(marks.KOORDINATOR_MATCH)
+    if match is not None and match not in ("once-satisfied", "waiting-and-running"):
+        known = "once-satisfied or waiting-and-running"
+        yield marks.KOORDINATOR_MATCH, f"found {_quoted(match)}, expected {known}", ()
+    for key in (marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS):
+        if key in notes:
+            yield from ((key, what, others) for what, others in _together(notes[key], own))
+    strategies = _strategies(notes)
+    if strategies is None:
+        text = _quoted(notes[marks.KOORDINATOR_TOPOLOGY])
+        yield marks.KOORDINATOR_TOPOLOGY, f"found {text}, expected JSON with a list gatherStrategy", ()
+    elif any(each != "PreferGather" for each in strategies):
+        asked = next(each for each in strategies if each != "PreferGather")
+        yield marks.KOORDINATOR_TOPOLOGY, f"{shown(asked)}, and no ClusterNetworkTopology is read", ()
+    for key in (marks.KUEUE_SLICE, marks.KUEUE_SLICE_SIZE):
+        if key in notes:
+            yield key, f"{shown(notes[key])}, and slices are not modelled", ()
+
+
+def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]]]:
+    """Gangs that are admitted together or not at all; a gang that names itself alone is one gang."""
+    try:
+        names = _decoded(text, list[str])
+    except ValueError:
+        yield f"found {_quoted(text)}, expected a JSON list of namespace/name", ()
+        return
+    others = tuple(each for each in (Key(*name.partition("/")[::2]) for name in names) if each != own)
+    if others:
+        yield f"{shown(text)}, and gangs that are admitted together are not modelled", others
+
+
+def _strategies(notes: Mapping[str, str]) -> list[str] | None:
+    """Strategies of the layers of a topology; none where there is no such mark; None where it cannot be read."""
+    text = notes.get(marks.KOORDINATOR_TOPOLOGY)
+    if text is None:
+        return []
+    try:
+        layers = _decoded(text, _GatherSpec).gather_strategy
+    except ValueError:
+        return None
+    return None if layers is None else [each.strategy or "no strategy" for each in layers]
+
+
+def _preferences(metadata: Metadata) -> Iterator[tuple[str, str]]:
+    """Marks that decide nothing, and what is so instead."""
+    notes = metadata.annotations or {}
+    mode = notes.get(marks.KOORDINATOR_MODE)
+    if mode is not None and mode != "Strict":
+        yield f"annotation {marks.KOORDINATOR_MODE} {_quoted(mode)}", ": the gang is placed whole all the same"
+    strategies = _strategies(notes)
+    if strategies and all(each == "PreferGather" for each in strategies):
+        yield f"annotation {marks.KOORDINATOR_TOPOLOGY} with PreferGather", ""

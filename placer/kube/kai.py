@@ -1,0 +1,35 @@
+"""scheduling.run.ai PodGroup: gangs as KAI's scheduler knows them.
+
+Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``. Subgroups and topology constraints are read
+only so far that a group with any of them can be refused.
+"""
+
+from __future__ import annotations
+
+from placer.kube.base import Count, NamespacedObject, Present, Schema
+
+__all__ = ["KaiPodGroupManifest", "KaiPodGroupSpec", "KaiTopologyConstraint"]
+
+
+class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
+    """Where the pods of a group may be next to each other; an empty one asks for nothing."""
+
+    topology: str | None = None
+    required_topology_level: str | None = None
+    preferred_topology_level: str | None = None
+
+
+class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
+    """What a group needs."""
+
+    min_member: Count | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+    sub_groups: tuple[Present, ...] | None = None
+    topology_constraint: KaiTopologyConstraint | None = None
+
+
+class KaiPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
+    """scheduling.run.ai PodGroup."""
+
+    spec: KaiPodGroupSpec | None = None
