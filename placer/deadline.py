@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
-__all__ = ["NEVER", "Deadline"]
+__all__ = ["NEVER", "Deadline", "OutOfTime", "wall"]
 
 T = TypeVar("T")
 
@@ -69,3 +72,35 @@ class Deadline:
 
 #: Where nothing limits the time.
 NEVER = Deadline()
+
+
+class OutOfTime(BaseException):
+    """A wall was reached; no handler of errors is meant to take it."""
+
+
+@contextmanager
+def wall(deadline: Deadline) -> Iterator[None]:
+    """Break off work that looks at no deadline of its own, wherever it stands.
+
+    Only the main thread can be broken off so; in any other nothing happens. All that the work has begun is in doubt
+    afterwards: take only what was handed over whole.
+
+    Raises
+    ------
+    OutOfTime
+        The deadline has passed.
+    """
+    if deadline.at == math.inf or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: object) -> NoReturn:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-3))
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

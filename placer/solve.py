@@ -14,7 +14,9 @@ step               what it makes                                                
 ``complete``       what still fits is added, so that every answer is maximal         to the limit
 ``by_creation``    the same by age, where kubelets sort by it (C10)                  half of what is left
 ``result``         ``Placement`` by name, verified and scored without the arrays     verifying always finishes; reasons
-                   (``verify``, ``score``), the bounds beside it, reasons            a little beyond the limit
+                   (``verify``, ``score``), its bounds, reasons                      a little beyond the limit
+``first_fit``      in place of all of these where ``build`` and ``greedy`` have no   the same
+                   answer a second after the limit: a ``Placement`` by name alone
 =================  ================================================================  ================================
 
 Before it ``placer.read`` makes the instance of files; after it ``placer.document`` and ``placer.summary`` write the
@@ -30,10 +32,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.cores import usable_cores
-from placer.deadline import NEVER, Deadline
+from placer.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.methods import METHODS
@@ -74,6 +76,9 @@ REASONING_SHARE = 0.1
 
 #: Seconds beyond the limit within which reasons are still looked for: a second less than a call may be late.
 GRACE = 1.0
+
+#: Seconds for the first fit, where nothing is decided a second after the limit.
+FIRST_FIT = 0.5
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -156,9 +161,10 @@ def solve(
     )
     call.check()
     call.seconds["read"] = start - call.began
-    incumbent = call.build()
-    ended = call.greedy(incumbent)
-    if method != "greedy" and ended is not Termination.INTERRUPTED:
+    incumbent, ended = call.first_answer()
+    if incumbent is None:
+        return call.first_fit()
+    if method != "greedy" and ended is Termination.FINISHED:
         ended = call.search(incumbent, method if method in SEARCH else "decomposed")
     call.complete(incumbent)
     call.by_creation(incumbent)
@@ -195,6 +201,26 @@ class _SolveCall:
             faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
+
+    def first_answer(self) -> tuple[Incumbent | None, Termination]:
+        """Make the arrays and let the greedy answer; None where a wall ends this before there is an answer.
+
+        Whatever the input, reading and verifying alone may end later than a second after the limit.
+        """
+        incumbent = None
+        try:
+            with wall(self._wall):
+                incumbent = self.build()
+                return incumbent, self.greedy(incumbent)
+        except OutOfTime:
+            self.seconds |= {"build": 0.0, "solve": time.monotonic() - self.began - self.seconds["read"]}
+            answered = incumbent is not None and incumbent.is_whole and self.method not in ALONE
+            return incumbent if answered else None, Termination.TIME
+
+    @property
+    def _wall(self) -> Deadline:
+        """A second after the limit, or after reading where that takes longer."""
+        return Deadline(max(self._limit.at, self.began + self.seconds["read"]) + GRACE)
 
     def build(self) -> Incumbent:
         """Make the arrays, and an incumbent with the bounds that hold without search."""
@@ -363,22 +389,52 @@ class _SolveCall:
         weight = self._weight(placement, incumbent)
         reasons = self._reasons(incumbent, time.monotonic() - start)
         self.seconds["verify"] = time.monotonic() - start
-        self.seconds["total"] = time.monotonic() - self.began
-        return Result(
-            instance=self.instance,
-            placement=placement,
+        return self._result(
+            placement,
             method=incumbent.method or self.method,
             termination=termination,
             verdict=verdict,
             objective=objective,
             weight=weight,
             reasons=reasons,
-            findings=tuple(sorted((*self.instance.findings, *self.findings, *_ignored(self.instance)))),
             trace=tuple(incumbent.trace),
+        )
+
+    def _result(self, placement: Placement | None, **found: Any) -> Result:
+        """What is found, with what was asked for."""
+        self.seconds["total"] = time.monotonic() - self.began
+        return Result(
+            instance=self.instance,
+            placement=placement,
+            findings=tuple(sorted((*self.instance.findings, *self.findings, *_ignored(self.instance)))),
             seconds={name: round(self.seconds[name], 3) for name in ("read", "build", "solve", "verify", "total")},
             seed=self.seed,
             time_limit=self.time_limit,
             work_limit=self.work_limit,
+            **found,
+        )
+
+    def first_fit(self) -> Result:
+        """Answer without arrays, bounds or reasons."""
+        from placer.methods.first_fit import first_fit
+
+        start = time.monotonic()
+        placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
+        self.seconds["solve"] += time.monotonic() - start
+        start = time.monotonic()
+        broken = [] if placement is None else verify(self.instance, placement)
+        if broken:
+            raise VerificationFailed.of("first fit", [violation.message for violation in broken])
+        self.seconds["verify"] = time.monotonic() - start
+        return self._result(
+            placement,
+            method=self.method if placement is None else "first-fit",
+            termination=Termination.TIME,
+            verdict=Verdict.UNKNOWN if placement is None else Verdict.FEASIBLE,
+            objective=() if placement is None else tuple(map(Judged, score(self.instance, placement))),
+            weight=Judged(Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))),
+            reasons=self._undecided(placement),
+            trace=(),
         )
 
     def _judged(self, placement: Placement | None, incumbent: Incumbent) -> tuple[Judged, ...]:
@@ -409,7 +465,19 @@ class _SolveCall:
 
         until = Deadline(self._limit.at + GRACE - WRITING * verified)
         solution = incumbent.solution or Solution()
-        return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
+        try:
+            with wall(until.not_before(GRACE / 2)):
+                return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
+        except OutOfTime:
+            return self._undecided(self.dense.placement(solution))
+
+    def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
+        """Say of every group with pods left that there was no time to look at it."""
+        from placer.reasons.explanation import LATE
+
+        placed = {} if placement is None else placement.node_of
+        groups = self.instance.groups.items()
+        return {key: LATE for key, group in groups if any(pod not in placed for pod in group.pending)}
 
 
 def _ignored(instance: Instance) -> list[Finding]:

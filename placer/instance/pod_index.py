@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
 
 from placer.instance.keys import Key
 from placer.instance.problem import Node, Pod, PodSelector
@@ -24,7 +26,7 @@ class PodIndex:
 
     def __init__(self, pods: Iterable[Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self._pods, self._namespaces = tuple(pods), namespaces
-        self._by_label: dict[str, dict[str, list[Pod]]] = {}
+        self._by_label: dict[str, dict[str, list[int]]] = {}
         self._found: dict[PodSelector, tuple[Pod, ...]] = {}
 
     def matching(self, selector: PodSelector) -> tuple[Pod, ...]:
@@ -40,23 +42,36 @@ class PodIndex:
         return tuple(pod for pod in self.matching(first) if all(each.matches(pod, self._namespaces) for each in others))
 
     def _candidates(self, selector: PodSelector) -> Iterable[Pod]:
-        """Pods that have one label that is asked for."""
-        narrow = next((each for each in selector.requirements or () if each.operator == "In"), None)
-        if narrow is None:
-            return self._pods if selector.requirements is not None else ()
-        if len(narrow.values) == 1:
-            return self._labelled(narrow.key).get(narrow.values[0], ())
-        return (pod for pod in self._pods if narrow.holds(pod.labels.get(narrow.key)))
+        """Pods that meet the requirement that fewest meet, of those that ask for a label; pods by position."""
+        if selector.requirements is None:
+            return ()
+        found: Collection[int] | None = None
+        for each in selector.requirements:
+            if each.operator == "In":
+                labelled = self._labelled(each.key)
+                lists = [labelled.get(value, ()) for value in dict.fromkeys(each.values)]
+                if found is None or sum(map(len, lists)) < len(found):
+                    found = lists[0] if len(lists) == 1 else sorted(chain.from_iterable(lists))
+        if found is None and selector.namespace_requirements is None:
+            found = sorted(chain.from_iterable(self._in_namespace.get(name, ()) for name in selector.namespaces))
+        return self._pods if found is None else (self._pods[position] for position in found)
 
-    def _labelled(self, key: str) -> Mapping[str, list[Pod]]:
+    def _labelled(self, key: str) -> Mapping[str, list[int]]:
         """Value of a label to the pods that have it."""
         if key not in self._by_label:
-            found: dict[str, list[Pod]] = defaultdict(list)
-            for pod in self._pods:
+            found: dict[str, list[int]] = defaultdict(list)
+            for position, pod in enumerate(self._pods):
                 if key in pod.labels:
-                    found[pod.labels[key]].append(pod)
+                    found[pod.labels[key]].append(position)
             self._by_label[key] = found
         return self._by_label[key]
+
+    @cached_property
+    def _in_namespace(self) -> Mapping[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for position, pod in enumerate(self._pods):
+            found[pod.namespace].append(position)
+        return found
 
 
 def domain_of(nodes: Mapping[str, Node], name: str | None, key: str) -> str | None:

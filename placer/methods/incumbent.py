@@ -62,6 +62,11 @@ class Incumbent:
         self._note(phase or method)
         return True
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a solution, with its own values: work on it may have been broken off anywhere."""
+        return self.solution is not None and score_solution(self._dense, self.solution) == self.values
+
     def replace(self, solution: Solution) -> None:
         """Have another solution of the same values in place of the one in hand."""
         if score_solution(self._dense, solution) != self.values:

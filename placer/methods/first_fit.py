@@ -1,0 +1,187 @@
+"""First fit by name: the answer where the time is over before anything was decided.
+
+Namespaces take turns, so that the objects of one cannot use up the time of all others. Only plain groups are placed:
+those of which capacity, eligibility, queues, host ports and the terms of running pods say everything. The others wait.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain, zip_longest
+
+from placer.deadline import Deadline
+from placer.instance import Constraints, Group, HostPort, Instance, Key, Pod
+from placer.instance.pod_index import PodIndex, domain_of
+from placer.instance.problem import AffinityTerm
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.quantity import Resources
+
+__all__ = ["first_fit"]
+
+_NOTHING = Resources()
+
+
+def first_fit(instance: Instance, deadline: Deadline) -> Placement:
+    """Place plain groups, each whole or as far as it needs, on the first nodes with room.
+
+    Parameters
+    ----------
+    instance
+        Any instance.
+    deadline
+        When to stop; a group that is not placed whole by then gets nothing.
+
+    Returns
+    -------
+    Placement
+        Keeps every hard rule; of an instance without plain groups it is empty.
+    """
+    fit = _FirstFit(instance)
+    for group in deadline.each(in_turn(instance)):
+        fit.place(group, deadline)
+    placed = Placement.of(fit.chosen)
+    outcome = Outcome(instance, placed)
+    ready = {key for group in instance.groups.values() if outcome.ready(group) for key in group.pending}
+    return Placement.of({key: node for key, node in fit.chosen.items() if key in ready})
+
+
+def in_turn(instance: Instance) -> Iterator[Group]:
+    """Groups with pending pods, one of each namespace at a time; in a namespace by priority, then age."""
+    by_namespace: dict[str, list[Group]] = defaultdict(list)
+    for group in sorted(instance.groups.values(), key=lambda each: (-each.priority, each.created, each.key)):
+        if group.pending:
+            by_namespace[group.key.namespace].append(group)
+    return (group for group in chain.from_iterable(zip_longest(*by_namespace.values())) if group is not None)
+
+
+class _FirstFit:
+    """What is chosen so far, and the room that it leaves."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.chosen: dict[Key, str] = {}
+        self._nodes = [name for name, node in instance.nodes.items() if node.ready and not node.unschedulable]
+        self._taken: dict[str, Resources] = {}
+        self._queued: dict[str, Resources] = defaultdict(Resources)
+        self._ports: dict[str, list[HostPort]] = defaultdict(list)
+        for pod in instance.pods.values():
+            if pod.node is not None:
+                self._ports[pod.node] += pod.host_ports
+            if pod.state.on_node:
+                self._count(pod)
+        #: Where the search for room goes on, by what a pod asks; room only falls until a group is given up.
+        self._next: dict[tuple[Constraints, Resources], int] = {}
+        self._closed = _closed_to(instance)
+
+    def place(self, group: Group, deadline: Deadline) -> None:
+        """Place as many pods of a group as have room, none where they are fewer than it needs."""
+        pods = [self.instance.pods[key] for key in group.pending]
+        if not self._plain(group, pods):
+            return
+        found: dict[Key, str] = {}
+        for pod in pods:
+            node = None if deadline.over else self._node(pod)
+            if node is not None:
+                found[pod.key] = node
+                self._take(pod, node)
+        if len(found) < group.need:
+            for key, node in found.items():
+                self._give_back(self.instance.pods[key], node)
+            self._next.clear()
+            return
+        self.chosen |= found
+
+    def _plain(self, group: Group, pods: Iterable[Pod]) -> bool:
+        """Whether nothing but room, nodes, queues and running pods decides about a group."""
+        if group.invalid is not None or group.limited or group.policies:
+            return False
+        calls = self.instance.network is not None
+        return not any(pod.unsupported or pod.neighbours or (calls and pod.app_group is not None) for pod in pods)
+
+    def _node(self, pod: Pod) -> str | None:
+        """The first node with room for a pod, None where there is none."""
+        if not self._queues_take(pod):
+            return None
+        shape = (pod.constraints, pod.requests)
+        repelled = self._closed.get(pod.key, ())
+        first = self._next.get(shape, 0)
+        for position in range(first, len(self._nodes)):
+            name = self._nodes[position]
+            if not self._has_room(pod, name):
+                if position == self._next.get(shape, 0):
+                    self._next[shape] = position + 1
+            elif name not in repelled and not self._clashes(pod, name):
+                return name
+        return None
+
+    def _has_room(self, pod: Pod, name: str) -> bool:
+        node = self.instance.nodes[name]
+        free = node.allocatable - self.instance.held.get(name, _NOTHING) - self._taken.get(name, _NOTHING)
+        if not pod.requests.fits(free):
+            return False
+        return (pod.numa is None or name not in self.instance.aligning_nodes) and pod.constraints.admits(node)
+
+    def _clashes(self, pod: Pod, name: str) -> bool:
+        return any(mine.clashes(other) for mine in pod.host_ports for other in self._ports[name])
+
+    def _queues_take(self, pod: Pod) -> bool:
+        """Whether each queue above a pod is open and has room for it (C11)."""
+        if "C11" in self.instance.policy.rules_off:
+            return True
+        queues = [self.instance.queues[name] for name in self.instance.queue_path(pod.queue)]
+        return all(queue.open for queue in queues) and all(
+            self._queued[queue.name][resource] + pod.requests[resource] <= limit
+            for queue in queues
+            for resource, limit in queue.capability.items()
+            if pod.requests[resource]
+        )
+
+    def _count(self, pod: Pod, sign: int = 1) -> None:
+        amounts = pod.requests if sign > 0 else Resources() - pod.requests
+        for name in self.instance.queue_path(pod.queue):
+            self._queued[name] += amounts
+
+    def _take(self, pod: Pod, node: str) -> None:
+        self._taken[node] = self._taken.get(node, _NOTHING) + pod.requests
+        self._ports[node] += pod.host_ports
+        self._count(pod)
+
+    def _give_back(self, pod: Pod, node: str) -> None:
+        self._taken[node] -= pod.requests
+        for port in pod.host_ports:
+            self._ports[node].remove(port)
+        self._count(pod, -1)
+
+
+def _closed_to(instance: Instance) -> dict[Key, set[str]]:
+    """Pending pod to the nodes that terms of pods that run keep it off (C13)."""
+    pending, found = PodIndex(instance.pending, instance.namespaces), defaultdict[Key, set[str]](set)
+    terms = _standing_terms(instance)
+    domains = {key: _domains(instance, key) for key in {term.topology_key for term in terms}}
+    for term, values in terms.items():
+        nodes = set(chain.from_iterable(domains[term.topology_key][value] for value in values))
+        for pod in pending.matching(term.pods):
+            found[pod.key] |= nodes
+    return found
+
+
+def _standing_terms(instance: Instance) -> dict[AffinityTerm, set[str]]:
+    """Term of anti-affinity of pods on nodes to the domains that these are in."""
+    found: dict[AffinityTerm, set[str]] = defaultdict(set)
+    for pod in instance.pods.values():
+        for term in pod.neighbours.anti_affinity if pod.state.on_node else ():
+            domain = domain_of(instance.nodes, pod.node, term.topology_key)
+            if domain is not None:
+                found[term].add(domain)
+    return found
+
+
+def _domains(instance: Instance, key: str) -> dict[str, list[str]]:
+    """Value of a node label to the nodes that have it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, node in instance.nodes.items():
+        if key in node.labels:
+            found[node.labels[key]].append(name)
+    return found
