@@ -110,9 +110,9 @@ def solve(
         time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its
         own search found).
     time_limit
-        Seconds for the whole call. Reading and verifying always finish, and so does method ``greedy``; under the others
-        the greedy stops where it stands when the limit is near, after as long as reading took at the earliest. What is
-        not explained by the limit is not decided. None: until everything is proved.
+        Seconds for the whole call; reading and verifying always finish. Under other methods than ``greedy`` the greedy
+        stops where it stands when the limit is near, after as long as reading took at the earliest. All else ends a
+        second after the limit, with a first fit where nothing is decided. None: until everything is proved.
     work_limit
         Deterministic time units of the solver in place of seconds; with ``workers=1`` repeatable.
     workers
