@@ -1176,13 +1176,31 @@ def exclusive(job_set: str, index: int = 0) -> dict[str, Any]:
     }
 
 
+def exclusive_replica(workers_set: str) -> dict[str, Any]:
+    """Labels of a pod of a replica of a LeaderWorkerSet that is exclusive in racks."""
+    lws = "leaderworkerset.sigs.k8s.io"
+    return {
+        "labels": {f"{lws}/name": workers_set, f"{lws}/group-index": "0"},
+        "annotations": {f"{lws}/exclusive-topology": RACK},
+    }
+
+
 def _exclusive() -> Iterator[HandMade]:
     mine, old, alone = exclusive("g"), exclusive("x"), "do not ask for a domain of rack of its own"
+    my_replica, old_replica = exclusive_replica("g"), exclusive_replica("x")
     yield case(
         "another Job holds the only rack",
         in_rack("a", "r1", gpu=8),
         running_gang("x", "a", gpu=1, **old),
         gang(1, gpu=1, **mine),
+        causes="Exclusive",
+        change="wait until PodGroup default/x ends (1 pod)",  # an exclusive Job keeps off other Jobs, plain ones too
+    )
+    yield case(
+        "another replica holds the only rack",
+        in_rack("a", "r1", gpu=8),
+        running_gang("x", "a", gpu=1, **old_replica),
+        gang(1, gpu=1, **my_replica),
         causes="Exclusive",
         change=f"wait until PodGroup default/x ends (1 pod); {alone}",
     )
@@ -1204,7 +1222,7 @@ def _exclusive() -> Iterator[HandMade]:
         gang(2, gpu=8, **mine),
         causes="Exclusive",
         others="InsufficientResources",
-        change=f"add 1 node like c; wait until PodGroup default/x ends (1 pod); {alone}",
+        change="add 1 node like c; wait until PodGroup default/x ends (1 pod)",
     )
     yield case(
         "the rack that nobody holds is cordoned",
@@ -1228,8 +1246,8 @@ def _exclusive() -> Iterator[HandMade]:
     yield case(
         "held, and cordoned",
         cordoned("a", {RACK: "r1"}, gpu=8),
-        running("x", "a", gpu=1, **old),
-        gang(1, gpu=1, **mine),
+        running("x", "a", gpu=1, **old_replica),
+        gang(1, gpu=1, **my_replica),
         causes="NoEligibleNode Exclusive",
         change="do not ask for a domain of rack of its own (its pods must be made again), and uncordon Node a",
     )
