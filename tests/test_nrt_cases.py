@@ -27,6 +27,9 @@ FILTERS = [
     if case["kind"] == "nrt_filter"
     for index in range(len(case["cases"]))
 ]
+#: The plugin lets these in and the kubelet does not: cpus of an init container must be used again before others, and
+#: the zone that has them lacks room for what follows.
+REUSED = {("nrt-filter-container-scope", 11), ("nrt-filter-container-scope", 12)}
 #: What the plugin says to what refuses.
 REFUSALS = {
     "cannot align container": "container ",
@@ -86,6 +89,10 @@ def test_the_kubelet_refuses_what_the_plugin_filters_out(set_name: str, index: i
     written = CASES[set_name]["nodes"][case["node"]]
     instance = instance_of(_node(written), _topology(written), _pod(case))
     refusal = TopologyManager(instance.aligning_nodes["n1"]).admit(instance.pods[Key("default", "p")].numa).refusal
+    if (set_name, index) in REUSED:
+        assert case["verdict"] == "fit"
+        assert "what the kubelet has it use again" in refusal
+        return
     assert bool(refusal) == (case["verdict"] != "fit")
     if refusal:
         assert refusal.startswith(REFUSALS[case["verdict"]])

@@ -15,7 +15,12 @@ def placement_schema() -> dict[str, Any]:
     """The JSON Schema of a Placement, its parts under ``$defs``."""
     _, parts = msgspec.json.schema_components([PlacementDocument], ref_template="#/$defs/{name}")
     document = parts.pop(PlacementDocument.__name__)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": dict(sorted(parts.items())), **document}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": dict(sorted(parts.items())),
+        **document,
+    }
+    return dict(json.loads(json.dumps(schema)))  # defaults that are tuples are lists there
 
 
 def main() -> None:

@@ -210,7 +210,7 @@ def test_findings_are_told_and_with_strict_nothing_is_bound(small: Api, passes: 
     assert "UnknownReference Queue nowhere, named by PodGroup default/lost" in told["error"]
     assert bound(small) == {}
     told = passes()
-    assert (told["findings"], told["bound"]) == ({"UnknownReference": 2}, 3)  # nor is there a Queue default
+    assert (told["findings"], told["bound"]) == ({"UnknownReference": 1}, 3)
 
 
 def test_pods_of_another_name_are_those_of_that_name(small: Api, passes: Passes) -> None:
