@@ -67,8 +67,9 @@ def usable(request: IntArray, free: IntArray) -> IntArray:
     int64, shape (nodes, resources), at most ``free``.
     """
     found = free.copy()
-    for resource in range(free.shape[1]):
-        for other in range(free.shape[1]):
+    there = np.flatnonzero(free.any(axis=0)).tolist()  # a resource that no node has limits nothing that fits
+    for resource in there:
+        for other in there:
             ratio = _most_per(request, resource, other) if resource != other else None
             if ratio is not None:
                 most = free[:, other].astype(object) * ratio.numerator // ratio.denominator

@@ -75,6 +75,7 @@ from placer.instance.notices import (
     note_inadmissible,
     note_keys_without_nodes,
     note_limits_without_tree,
+    note_marks_ignored,
     note_network,
     note_numatopologies,
     note_preferences,
@@ -366,7 +367,7 @@ def make_instance(
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    unsupported = added_refusals(_bearers(objects, entries), groups, findings)
+    unsupported = added_refusals(_bearers(objects, made, entries), groups, findings)
     unsupported |= {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
     for key, why in unsupported.items():
         if groups[key].pending:
@@ -473,10 +474,15 @@ def _marked_gangs(
     return {gang.group.key: gang for gang in gangs}
 
 
-def _bearers(objects: Objects, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
+def _bearers(objects: Objects, made: Expansion, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
     """Objects whose marks may add to a gang."""
-    written = (objects.pod_groups, objects.coscheduling_pod_groups, objects.upstream_pod_groups, objects.kai_pod_groups)
-    for api_group, each in zip((VOLCANO, COSCHEDULING, UPSTREAM, KAI), written, strict=True):
+    written = {
+        VOLCANO: (*objects.pod_groups, *made.pod_groups),
+        COSCHEDULING: objects.coscheduling_pod_groups,
+        UPSTREAM: (*objects.upstream_pod_groups, *made.upstream_pod_groups),
+        KAI: objects.kai_pod_groups,
+    }
+    for api_group, each in written.items():
         for group in each:
             key = GroupKey(api_group, group.namespace, group.name)
             yield Bearer(key, str(key), group.metadata)
@@ -571,6 +577,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
+    note_marks_ignored((entry.pod for entry in entries if entry.state in standing), findings)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)

@@ -22,7 +22,14 @@ from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
-from placer.kube.marks import KOORDINATOR_MATCH, KUEUE_PREFERRED
+from placer.kube.marks import (
+    ANNOTATIONS_ONLY,
+    HAMI_OTHER_TYPE,
+    HAMI_TYPE,
+    KOORDINATOR_MATCH,
+    KUEUE_PREFERRED,
+    LABELS_ONLY,
+)
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ __all__ = [
     "note_inadmissible",
     "note_keys_without_nodes",
     "note_limits_without_tree",
+    "note_marks_ignored",
     "note_network",
     "note_numatopologies",
     "note_preferences",
@@ -120,6 +128,20 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         message = f"{kind} {what}, so {counted(subjects)} count as pods by themselves and not as a gang of it"
         hint = "; Policy gangs: owners makes each one" if kind in _GANG_LABELS.values() else ""
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
+
+
+def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
+    """Note, once per key, marks of pods that decide nothing: where they stand, or at all."""
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
+        said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
+        said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
+        said += [f"annotation {key}" for key in (HAMI_TYPE, HAMI_OTHER_TYPE) if key in notes]
+        for words in said:
+            found.setdefault(words, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for words, subjects in found.items():
+        findings.add("FieldIgnored", min(subjects), f"{words} of {counted(subjects)} decides nothing")
 
 
 def note_preferences(

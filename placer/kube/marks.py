@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 __all__ = [
+    "ANNOTATIONS_ONLY",
+    "LABELS_ONLY",
     "MARKS",
     "Holds",
     "Mark",
@@ -131,8 +133,13 @@ FUSION_SPEED = "tensor-fusion.ai/tflops-request"
 FUSION_COMPUTE = "tensor-fusion.ai/compute-percent-request"
 KUBESHARE_REQUEST = "sharedgpu/gpu_request"
 KUBESHARE_MEMORY = "sharedgpu/gpu_mem"
+ALIYUN_MEMORY = "aliyun.com/gpu-mem"
+VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
+HAMI_MEMORY, HAMI_CORES, HAMI_PERCENT = "nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage"
+HAMI_TYPE, HAMI_OTHER_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 #: Annotations and labels of pods that state a share of GPUs which their requests do not.
 SHARES = (
+    *(ALIYUN_MEMORY, VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES, HAMI_MEMORY, HAMI_CORES, HAMI_PERCENT),
     *(KAI_FRACTION, KAI_MEMORY, KAI_DEVICES, SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE),
     *(FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE, KUBESHARE_REQUEST, KUBESHARE_MEMORY),
 )
@@ -261,6 +268,15 @@ MARKS: tuple[Mark, ...] = (
     Mark(FUSION_MEMORY, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(FUSION_SPEED, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(FUSION_COMPUTE, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
+    Mark(ALIYUN_MEMORY, _NOTE, _POD, "gpushare", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(VGPU_NUMBER, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(VGPU_MEMORY, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(VGPU_CORES, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(HAMI_MEMORY, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(HAMI_CORES, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(HAMI_PERCENT, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
+    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
     Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
@@ -337,8 +353,17 @@ def is_protection(key: str, value: str) -> bool:
 
 
 def kept_annotations() -> frozenset[str]:
-    """Annotations that a snapshot keeps since a rule or a finding looks at them."""
-    return frozenset(each.name for each in MARKS if each.place is Place.ANNOTATION)
+    """Annotations that a snapshot keeps since a rule or a finding looks at them: marks that are labels, too."""
+    return frozenset(each.name for each in MARKS if each.place in (Place.ANNOTATION, Place.LABEL))
+
+
+def _of_pods(place: Place) -> frozenset[str]:
+    return frozenset(each.name for each in MARKS if each.place is place and "Pod" in each.on).difference(SHARES)
+
+
+#: Marks that pods bear as an annotation only, and as a label only.
+ANNOTATIONS_ONLY = _of_pods(Place.ANNOTATION) - _of_pods(Place.LABEL)
+LABELS_ONLY = _of_pods(Place.LABEL) - _of_pods(Place.ANNOTATION)
 
 
 def kept_labels() -> frozenset[str]:

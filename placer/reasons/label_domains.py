@@ -98,7 +98,7 @@ class LabelDomains:
         if not rooms:
             return Cause("TopologyTooNarrow", f"{who}; no node carries that label")
         return self._lacking(
-            "TopologyTooNarrow", f"{who}; {'that of its running pods' if there else 'the roomiest'}", unit, asked, rooms
+            "TopologyTooNarrow", f"{who}; {'that of its placed pods' if there else 'the roomiest'}", unit, asked, rooms
         )
 
     def _held(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:

@@ -428,7 +428,7 @@ class NecessaryConditions:
         else:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {self._some(asked, pods)} in one HyperNode{tier}; "
-            text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
+            text += f"{'the roomiest' if anchor is None else 'that of its placed pods'} ({self._name(where)}) "
             text += self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)

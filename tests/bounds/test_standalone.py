@@ -15,6 +15,9 @@ from placer.bounds import NamedBound, named_bounds
 from placer.bounds.standalone import EqualGroups, StandaloneLimits, usable
 from placer.dense.dense_builder import make_dense
 from placer.instance import SubGroupPolicy
+from placer.result import Verdict
+from placer.solve import solve
+from tests.support import instance_of, node, pod
 from tests.world import World, hard, port, soft
 
 QUARTER = 250_000
@@ -291,3 +294,11 @@ def test_no_packing_uses_more_than_what_is_usable(seed: int) -> None:
         taken = [sum(n * request[r] for n, request in zip(counts, requests, strict=True)) for r in range(2)]
         if all(amount <= room for amount, room in zip(taken, free, strict=True)):
             assert all(amount <= room for amount, room in zip(taken, most, strict=True)), (requests, free, counts)
+
+
+def test_resources_that_no_node_offers_cost_nothing() -> None:
+    """Each pair of resources was looked at, for as long as that took."""
+    evil = pod("evil", namespace="a", **{f"example.com/r{number}": 1 for number in range(400)})
+    instance = instance_of(node("n0"), evil, *(pod(f"p{number}", cpu=1) for number in range(4)))
+    result = solve(instance, time_limit=600)
+    assert (result.verdict, len(result.reasons)) == (Verdict.OPTIMAL, 1)

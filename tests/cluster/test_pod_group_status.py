@@ -169,7 +169,7 @@ def test_another_place_that_comes_nearest_is_no_other_cause(asked: list[Document
     [
         ("InsufficientResources: 0/4 nodes have room: 4 insufficient cpu", "NoEligibleNode: 0/4 nodes are eligible"),
         ("2 of 3 planned pods are bound; Pod a: 403 forbidden", "2 of 3 planned pods are bound; Pod a: 409 conflict"),
-        ("needs 3 pods; that of its running pods (leaf-1) has", "needs 3 pods; that of its running pods (leaf-2) has"),
+        ("needs 3 pods; that of its placed pods (leaf-1) has", "needs 3 pods; that of its placed pods (leaf-2) has"),
     ],
 )
 def test_what_is_another_cause_stays_one(one: str, other: str) -> None:

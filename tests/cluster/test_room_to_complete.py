@@ -99,7 +99,7 @@ def test_why_it_waits_is_told_without_the_room_that_is_held_for_it() -> None:
     snapshot = snapshot_of([*NODES, *HALF, *OTHERS, *taken("a2")])
     made = prepared(snapshot, (), begun("half", 4), NOW)
     (reason,) = with_room_to_complete(snapshot, made, decide, 300, NOW).reasons.values()
-    assert reason.message.endswith("that of its running pods (rack-a, tier 1) has room for 1, 1 too few")
+    assert reason.message.endswith("that of its placed pods (rack-a, tier 1) has room for 1, 1 too few")
 
 
 def test_once_all_of_it_has_room_it_is_completed() -> None:

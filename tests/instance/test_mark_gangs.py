@@ -362,3 +362,20 @@ def test_a_version_that_is_not_read_stops_no_group_of_one_that_is() -> None:
         "PodGroup default/new: its version is not read"
         in instance.pods[group_of(instance, "new").pending[0]].unsupported
     )
+
+
+def test_marks_of_a_volcano_job_refuse_the_gang_that_it_makes() -> None:
+    template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {
+            "name": "vj",
+            "namespace": "default",
+            "annotations": {"gang.scheduling.koordinator.sh/groups": '["default/vj", "default/o"]'},
+        },
+        "spec": {"minAvailable": 1, "tasks": [{"name": "t", "replicas": 3, "template": template}]},
+    }
+    refused = [each.unsupported for each in instance_of(node("n1", cpu=2), job).pending]
+    assert len(refused) == 3
+    assert all("gang.scheduling.koordinator.sh/groups" in why for each in refused for why in each)

@@ -221,3 +221,30 @@ def test_a_replica_set_of_a_deployment_is_no_workload_by_itself() -> None:
     owned_set = _workload("ReplicaSet")
     owned_set["metadata"]["ownerReferences"] = [owner]
     assert instance_of(node("n1"), owned_set).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            {"labels": {"gang.scheduling.koordinator.sh/name": "g"}},
+            "label gang.scheduling.koordinator.sh/name, which is read as an annotation only, of Pod default/p decides "
+            "nothing",
+        ),
+        (
+            {"annotations": {"kueue.x-k8s.io/pod-group-name": "g"}},
+            "annotation kueue.x-k8s.io/pod-group-name, which is read as a label only, of Pod default/p decides nothing",
+        ),
+        (
+            {"annotations": {"nvidia.com/use-gputype": "A100"}},
+            "annotation nvidia.com/use-gputype of Pod default/p decides nothing",
+        ),
+    ],
+)
+def test_a_mark_on_the_wrong_side_or_of_no_rule_is_a_finding(written: Document, message: str) -> None:
+    assert instance_of(node("n1"), pod("p", **written)).findings == (Finding("FieldIgnored", "Pod default/p", message),)
+
+
+def test_a_protection_on_the_wrong_side_of_a_pod_that_runs_is_a_finding() -> None:
+    runs = pod("p", node="n1", labels={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+    assert [each.code for each in instance_of(node("n1"), runs).findings] == ["FieldIgnored"]

@@ -276,7 +276,7 @@ def test_running_pods_tie_to_a_domain_full_or_too_high() -> None:
     world.pods_of("a", gang)
     message = (
         "needs 1 pod (nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
-        "that of its running pods (l0, tier 1) has room for 0, 1 too few"
+        "that of its placed pods (l0, tier 1) has room for 0, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
     world = leaves()

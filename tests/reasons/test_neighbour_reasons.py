@@ -85,7 +85,7 @@ def test_a_gang_beside_its_running_pods() -> None:
     world.running("old", "n1", gang, 2, asks=asks)
     for name in "ab":
         world.pod(name, gang, 2, asks=asks)
-    narrow = "PodGroup default/g needs 2 pods in one domain of rack; that of its running pods (rack=r1) has room for 1"
+    narrow = "PodGroup default/g needs 2 pods in one domain of rack; that of its placed pods (rack=r1) has room for 1"
     assert _reasons(world) == {"g": ("TopologyTooNarrow", f"{narrow}, 1 too few")}
     world.running("far", "n0", gang, 0, asks=asks)
     (reason,) = _reasons(world).values()
