@@ -110,6 +110,7 @@ from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
+from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
 
@@ -446,11 +447,12 @@ def _topology(
 
 
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
-    """PodGroups of Kubernetes and KAI in versions that are not read."""
+    """PodGroups of versions that are not read."""
+    older = BY_ATTRIBUTE["coscheduling_pod_groups"].groups
     return {
-        GroupKey(group, namespace or "default", name)
+        GroupKey(COSCHEDULING if group in older else group, namespace or "default", name)
         for group, kind, namespace, name in objects.skipped_names
-        if group in (UPSTREAM, KAI) and kind == "PodGroup"
+        if kind == "PodGroup" and group in (UPSTREAM, KAI, VOLCANO, *older)
     }
 
 

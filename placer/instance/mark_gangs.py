@@ -27,6 +27,7 @@ from placer.legible import shown
 
 if TYPE_CHECKING:
     from placer.kube.base import NamespacedObject
+    from placer.kube.job_sets import JobSetManifest
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
@@ -100,10 +101,19 @@ _MOST = 2**31
 
 
 class _TaskGroup(msgspec.Struct, rename="camel"):
-    """An entry of YuniKorn's ``task-groups``, as far as it is read."""
+    """An entry of YuniKorn's ``task-groups``; only placeholders heed all but its name and minimum."""
 
     name: str
     min_member: int
+    node_selector: object = None
+    tolerations: object = None
+    affinity: object = None
+
+    @property
+    def ignored(self) -> str:
+        """Fields that limit nodes; those of the pods themselves decide."""
+        said = {"nodeSelector": self.node_selector, "tolerations": self.tolerations, "affinity": self.affinity}
+        return " and ".join(field for field, value in said.items() if value)
 
 
 class _Layer(msgspec.Struct, rename="camel"):
@@ -202,6 +212,7 @@ def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodM
     """Give pods the minimum that only their owner states, as Volcano's controller does."""
     stated = _stated_by(("Deployment", objects.deployments), ("StatefulSet", objects.stateful_sets))
     stated |= _stated_by(("Job", objects.jobs), ("ReplicaSet", objects.replica_sets))
+    stated |= dict(_stated_of_children(objects.job_sets))
     for each in objects.replica_sets if stated else ():
         above = controller(each.metadata)
         if above is not None and (above.kind, each.namespace, above.name) in stated:
@@ -214,6 +225,18 @@ def _stated_by(*owners: tuple[str, Sequence[NamespacedObject]]) -> dict[tuple[st
     notes = ((kind, each, each.metadata.annotations or {}) for kind, of_kind in owners for each in of_kind)
     mark = marks.VOLCANO_GROUP_MINIMUM
     return {(kind, each.namespace, each.name): own[mark] for kind, each, own in notes if mark in own}
+
+
+def _stated_of_children(job_sets: Iterable[JobSetManifest]) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """Minimums that JobSets state of the Jobs that they make."""
+    for job_set in job_sets:
+        for replicated in job_set.spec.replicated_jobs or ():
+            metadata = replicated.template.metadata
+            notes = (metadata.annotations if metadata is not None else None) or {}
+            if marks.VOLCANO_GROUP_MINIMUM in notes:
+                for index in range(1 if replicated.replicas is None else replicated.replicas):
+                    child = ("Job", job_set.namespace, f"{job_set.name}-{replicated.name}-{index}")
+                    yield child, notes[marks.VOLCANO_GROUP_MINIMUM]
 
 
 def _inheriting(pod: PodManifest, stated: Mapping[tuple[str, str, str], str]) -> PodManifest:
@@ -305,14 +328,8 @@ class _GangMarks:
     def _application(self) -> MarkedGang:
         """YuniKorn's: a minimum per task group, which any pod of the application states."""
         roles = self._roles(self._stated(marks.YUNIKORN_TASK_GROUPS))
-        for pod in self._pods if self._fault is None else ():
-            role = task_group(pod.metadata)
-            if role and role not in roles:
-                where = f"annotation {marks.YUNIKORN_TASK_GROUP} of Pod {pod.namespace}/{pod.name}"
-                known = f"one of {', '.join(sorted(roles))}" if roles else "one"
-                self._fault = (
-                    f"{where}: found {_quoted(role)}, expected {known} that {marks.YUNIKORN_TASK_GROUPS} states"
-                )
+        if self._fault is None:
+            self._check_roles(roles)
         total = sum(roles.values())
         if total >= _MOST:
             self._fault = (
@@ -356,6 +373,11 @@ class _GangMarks:
                     found = f"minMember {entry.min_member} of task group {_quoted(entry.name)}"
                     self._wrong(stated, pod, found, "a name and a number of at least 0")
                     return {}
+                if entry.ignored:
+                    message = (
+                        f"{entry.ignored} of task group {shown(entry.name)} decides nothing: that of its pods does"
+                    )
+                    self._findings.add("FieldIgnored", str(self._key), f"{self._key}: {message}")
                 least = roles.setdefault(entry.name, entry.min_member)
                 if least != entry.min_member:
                     self._differ(f"minMember of task group {shown(entry.name)}", f"{least} and {entry.min_member}")

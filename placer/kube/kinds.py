@@ -135,7 +135,15 @@ _ALL = (
     ),
     KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core.PersistentVolumeManifest", ("pv",)),
     KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core.PriorityClassManifest", ("pc",)),
-    KindInfo("pod_groups", "PodGroup", _VOLCANO, _BETA, "volcano.PodGroupManifest", ("pg", "podgroup-v1beta1")),
+    KindInfo(
+        "pod_groups",
+        "PodGroup",
+        _VOLCANO,
+        _BETA,
+        "volcano.PodGroupManifest",
+        ("pg", "podgroup-v1beta1"),
+        skips_versions=True,
+    ),
     KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano.QueueManifest", ("q", "queue-v1beta1")),
     KindInfo(
         "volcano_jobs",
@@ -154,6 +162,7 @@ _ALL = (
         _ALPHA,
         "scheduler_plugins.CoschedulingPodGroupManifest",
         ("pg", "pgs"),
+        skips_versions=True,
     ),
     KindInfo(
         "upstream_pod_groups",

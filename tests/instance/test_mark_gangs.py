@@ -379,3 +379,45 @@ def test_marks_of_a_volcano_job_refuse_the_gang_that_it_makes() -> None:
     refused = [each.unsupported for each in instance_of(node("n1", cpu=2), job).pending]
     assert len(refused) == 3
     assert all("gang.scheduling.koordinator.sh/groups" in why for each in refused for why in each)
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("scheduling.volcano.sh/v1alpha1", {"annotations": {"scheduling.k8s.io/group-name": "g"}}),
+        ("scheduling.x-k8s.io/v1beta1", {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}),
+        ("scheduling.sigs.k8s.io/v1", {"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}),
+    ],
+)
+def test_only_pods_of_a_group_of_an_unknown_version_wait(version: str, name: dict[str, Any]) -> None:
+    group = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}}
+    result = placer.solve(instance_of(node("n1"), group, *(pod(f"p{i}", **name) for i in range(2)), pod("other")))
+    assert result.placement is not None
+    assert [key.name for key in result.placement.node_of] == ["other"]
+    assert [reason.code for reason in result.reasons.values()] == ["Unsupported"]
+
+
+def test_limits_of_a_task_group_decide_nothing_and_say_so() -> None:
+    text = '[{"name": "w", "minMember": 1, "nodeSelector": {"gpu": "yes"}, "tolerations": []}]'
+    notes = {"yunikorn.apache.org/task-group-name": "w", "yunikorn.apache.org/task-groups": text}
+    findings = instance_of(node("n1"), pod("p", labels={"applicationId": "a"}, annotations=notes)).findings
+    (ignored,) = (each for each in findings if each.code == "FieldIgnored")
+    assert ignored.message.endswith("nodeSelector of task group w decides nothing: that of its pods does")
+
+
+def test_a_minimum_that_a_job_set_states_of_its_jobs_is_one() -> None:
+    pods = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+    template = {
+        "metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "3"}},
+        "spec": {"parallelism": 3, "completions": 3, "template": pods},
+    }
+    job_set = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "js", "namespace": "default"},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": template}]},
+    }
+    for cpu, expected in ((2, 0), (4, 3)):
+        placement = placer.solve(instance_of(node("n1", cpu=cpu), job_set)).placement
+        assert placement is not None
+        assert len(placement.node_of) == expected
