@@ -31,11 +31,19 @@ def preempt_lines(result: Result) -> Iterator[str]:
     """
     disruption = Disruption(result.instance, result.placement or Placement())
     if not disruption.gone:
-        yield ("Nothing has to go." if disruption.admitted else "Nothing goes: no group would be admitted by it.")
+        yield _nothing(result, disruption)
     yield from _going(disruption)
     yield from (f"-> {line}" for line in _gained(disruption))
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
+
+
+def _nothing(result: Result, disruption: Disruption) -> str:
+    if disruption.admitted:
+        return "Nothing has to go."
+    if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
+        return "Nothing goes: no group would be admitted by it."
+    return "Nothing was found that may go. Whether a group could be admitted is not proved: raise --time-limit."
 
 
 def room_made(result: Result) -> int:

@@ -23,6 +23,7 @@ from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
 from placer.score import score
+from placer.summary.preempting import preempt_lines
 from placer.verify import verify
 from tests.disturbing import beaten, whole
 from tests.examples import seed_blocks
@@ -200,6 +201,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
+    assert next(preempt_lines(found)) == "Nothing goes: no group would be admitted by it."
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
     quiet = preempt(instance, time_limit=None, workers=1, costs=False)
@@ -208,6 +210,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
 
 def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
     found = preempt(kept_by_a_queue(beside=False).instance(), time_limit=0.0, workers=1)
+    assert next(preempt_lines(found)).startswith("Nothing was found that may go.")
     (told,) = (each.message for each in found.findings if each.code == "ProtectionCosts")
     assert told.startswith("There was no time")
     assert told.endswith("Queue kept is not reclaimable")
