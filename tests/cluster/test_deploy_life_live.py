@@ -139,9 +139,9 @@ def test_a_pass_begins_in_a_small_gap(deployed: Deployed, cluster: Api) -> None:
 def test_requests_of_placer_wait_with_none_of_tenants(deployed: Deployed, control_plane: ControlPlane) -> None:
     """At a server that lets requests wait: by a level for leaders the Lease, by one for schedulers the rest."""
     deployed.apply("base")
-    nobody = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "placer"}}
-    deployed.api.create(nobody)
-    placer, tenant = (deployed.as_account(each) for each in ("placer", "nobody"))
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "some-tenant", "namespace": "placer"}}
+    deployed.api.create(account)  # another test's is not wiped with the rest, so this one has a name of its own
+    placer, tenant = (deployed.as_account(each) for each in ("placer", "some-tenant"))
     lease = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
     schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
     uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in deployed.api.items(schemas)}
