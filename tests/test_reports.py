@@ -93,7 +93,7 @@ class Call:
     def told(self) -> list[str]:
         return [*self.findings, *(f"{why['code']} {why['message']}" for why in self.waiting.values())]
 
-    @cache  # noqa: B019
+    @cache  # noqa: B019 - as long as its test
     def instance(self) -> Any:
         return read(*(each for each in self.args[1:] if Path(each).exists()))
 
