@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from placer.instance.findings import Findings, counted
+from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.pod_states import is_daemon
 from placer.kube import marks
@@ -464,12 +464,9 @@ def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Itera
 
 def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
     """Note marks that decide nothing, once for all that bear them."""
-    ignored: dict[tuple[str, str], set[str]] = {}
     for bearer in bearers:
-        for preference in _preferences(bearer.metadata):
-            ignored.setdefault(preference, set()).add(bearer.subject)
-    for (what, instead), subjects in ignored.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{what} of {counted(subjects)} decides nothing{instead}")
+        for what, instead in _preferences(bearer.metadata):
+            findings.several("PreferenceIgnored", bearer.subject, f" decides nothing{instead}", f"{what} of ")
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:

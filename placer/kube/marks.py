@@ -169,6 +169,8 @@ _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
 _UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
+#: Workloads whose own labels KAI and Kueue read, those of kinds that are not read included.
+_ABOVE = ("Job", "JobSet", "LeaderWorkerSet", "Deployment", "StatefulSet")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
@@ -284,15 +286,22 @@ MARKS: tuple[Mark, ...] = (
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
     Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(
+        KAI_PREEMPTIBILITY,
+        _LABEL,
+        ("Pod", "PodGroup", *_ABOVE),
+        "KAI",
+        Meaning.PROTECTED,
+        "non-preemptible: D2, never disturbed",
+    ),
     Mark(KAI_FIELD, _FIELD, ("PodGroup",), "KAI", Meaning.PROTECTED, "the same; counts before the group's label"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(KUEUE_QUEUE, _LABEL, ("Pod", "Job"), "Kueue", Meaning.IGNORED, _UNREAD),
+    Mark(KUEUE_QUEUE, _LABEL, ("Pod", *_ABOVE), "Kueue", Meaning.IGNORED, _UNREAD),
     Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", Meaning.IGNORED, _UNREAD),
-    Mark(KAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
-    Mark(RUNAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(KAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(RUNAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
     Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),

@@ -237,7 +237,7 @@ def test_of_two_gangs_the_one_counts_that_the_scheduler_reads(scheduler: str | N
     instance = instance_of(node("n"), pod_group("v", minMember=1), kai, both(scheduler))
     assert group_of(instance, "p").key.name == first
     told = next(each for each in instance.findings if each.code == "TwoGroups")
-    assert told.message.startswith(f"Pod default/p names PodGroup {first} of ")
+    assert told.message.startswith(f"PodGroup {first} of ")
     assert all(f"{name} of " in told.message for name in ("v", "l", "k", "kai", "x"))
 
 
