@@ -41,7 +41,7 @@ def add_explain(commands: Any) -> None:
     add_source(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group", metavar="[KIND.API/]NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")

@@ -19,6 +19,7 @@ from placer.explain.lifts import RULES_OF, rules_of
 from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import GroupName, one_of
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.preempt import preempt
@@ -120,25 +121,23 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str) -> GroupKey:
-    """Find a group by ``NAMESPACE/NAME``; a name alone is in ``default``. A pod stands for its group.
+    """Find a group by what a user calls it; a pod stands for its group.
 
     Raises
     ------
     UsageError
         There is none with a pending pod, or there are several.
     """
-    instance = case.instance
-    namespace, slash, name = words.partition("/")
-    place = (namespace, name) if slash else ("default", namespace)
-    found = _named(instance, place) or _of_pod(instance, place)
-    held = _held(case, place, found)
-    if len(found) == 1 and not held:
-        return found.pop()
-    runs = instance.pods.get(Key(*place))
-    what = held or "no group, and no pod that waits, has that name"
+    instance, name = case.instance, GroupName.of(words)
+    found = name.groups(instance)
     if len(found) > 1:
-        what = "more than one group has that name"
-    elif runs is not None and runs.node is not None:
+        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
+    held = _held(case, name.place, found)
+    if found and not held:
+        return found.pop()
+    runs = instance.pods.get(name.place)
+    what = held or "no group, and no pod that waits, has that name"
+    if runs is not None and runs.node is not None:
         what = f"found a pod on Node {runs.node}, expected one that waits"
     raise UsageError(f"--group {words}: {what}; {_waiting(instance)}")
 
@@ -163,22 +162,10 @@ def gates_words(gated: Mapping[Key, Gated]) -> str:
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
 
 
-def _named(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
-    """Groups of a namespace and name; those with pending pods where there are any."""
-    named = {key for key in instance.groups if key[1:] == place}
-    return {key for key in named if instance.groups[key].pending} or named
-
-
 def _waiting(instance: Instance) -> str:
     """Some groups that wait, in words."""
     names = sorted(f"{group.key.namespace}/{group.key.name}" for group in instance.groups.values() if group.pending)
     return f"one of {', '.join(some(names, NAMED))}" if names else "none waits"
-
-
-def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
-    """The group of a pod; none where none has that namespace and name, or it is in no group."""
-    pod = instance.pods.get(Key(*place))
-    return set() if pod is None or pod.group is None or pod.group not in instance.groups else {pod.group}
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:

@@ -511,7 +511,8 @@ def _required(notes: Mapping[str, str]) -> Iterator[str]:
     """Why a topology of Koordinator refuses a gang: a layer is required, or it cannot be read."""
     strategies = _strategies(notes)
     if strategies is None:
-        yield f"found {_quoted(notes[marks.KOORDINATOR_TOPOLOGY])}, expected JSON with a list gatherStrategy of layers, each with a strategy"
+        expected = "JSON with a list gatherStrategy of layers, each with a strategy"
+        yield f"found {_quoted(notes[marks.KOORDINATOR_TOPOLOGY])}, expected {expected}"
         return
     asked = next((each for each in strategies if each != "PreferGather"), None)
     if asked == "MustGather":
