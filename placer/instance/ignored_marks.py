@@ -13,8 +13,7 @@ from placer.instance.queues import QUEUE_ANNOTATION
 from placer.kube.base import controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
-    HAMI_OTHER_TYPE,
-    HAMI_TYPE,
+    FIELD_IGNORED,
     LABELS_ONLY,
     MARKS,
     SHARES,
@@ -39,6 +38,7 @@ for _mark in _READ_HERE:
     _ELSEWHERE.setdefault(_mark.name, set()).update(_mark.on)
 #: Marks of queues: what is not read of these is a finding of ``unread_kinds``, wherever they stand.
 _QUEUES = frozenset(mark for limit in LIMITS for mark in limit.marks)
+_UNREAD_NOTES = [mark.name for mark in _READ_HERE if mark.reading == FIELD_IGNORED]
 _GANGS = [
     mark.name for mark in _READ_HERE if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in SHARES
 ]
@@ -51,7 +51,7 @@ def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
         labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
         said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
         said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
-        said += [f"annotation {key}" for key in (HAMI_TYPE, HAMI_OTHER_TYPE) if key in notes]
+        said += [f"annotation {key}" for key in _UNREAD_NOTES if key in notes]
         for words in said:
             findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", " decides nothing", f"{words} of ")
 

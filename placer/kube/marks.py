@@ -122,6 +122,8 @@ KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET = "kueue.x-k8s.io/podset"
 NODE_GROUP = "volcano.sh/nodegroup-name"
 VOLCANO_NUMA = "volcano.sh/numa-topology-policy"
+KOORDINATOR_NUMA = "scheduling.koordinator.sh/numa-topology-spec"
+KOORDINATOR_CPUS = "scheduling.koordinator.sh/resource-spec"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
@@ -167,6 +169,8 @@ YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
 _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
+#: Reading of a mark of pods that no rule looks at.
+FIELD_IGNORED = "FieldIgnored"
 _UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
 #: Workloads whose own labels KAI and Kueue read, those of kinds that are not read included.
@@ -277,8 +281,10 @@ MARKS: tuple[Mark, ...] = (
     Mark(HAMI_MEMORY, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_CORES, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_PERCENT, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
-    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
+    Mark(KOORDINATOR_NUMA, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
+    Mark(KOORDINATOR_CPUS, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
+    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
+    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
     Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
