@@ -210,11 +210,11 @@ def _told(found: Explanation) -> Iterator[str]:
             yield f"{found.group} does not wait: it is admitted, or runs."
             return
         yield f"{found.group} is admitted; {_optional(found)}."
-        yield from _causes(found)
+        yield from _why(found)
         return
     if found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
-        yield from _causes(found)
+        yield from _why(found)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
@@ -240,7 +240,7 @@ def _why(found: Explanation) -> Iterator[str]:
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
-    yield from () if found.empty else _changes(found)
+    yield from _changes(found)
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
@@ -248,7 +248,7 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
-        yield from _causes(found) if found.pods else ()
+        yield from _why(found) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
         yield from _why(found)
@@ -308,6 +308,10 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
 
 def _changes(explained: Explanation) -> Iterator[str]:
     found = explained.changes
+    optional = explained.admitted or explained.empty
+    if not found and optional:
+        yield "  No change that was tried gives one more of them a node."
+        return
     if not found:
         codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
         first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
@@ -315,8 +319,8 @@ def _changes(explained: Explanation) -> Iterator[str]:
         yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
         return
     tried = "tried by placing all that waits anew; nothing in the cluster is changed"
-    it = "one of them" if explained.equal else "it"
-    yield f"  Each of these alone admits {it} ({tried}), what disturbs least first:"
+    does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
+    yield f"  Each of these alone {does} ({tried}), what disturbs least first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
