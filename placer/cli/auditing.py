@@ -158,7 +158,9 @@ def _print_sums(instance: Instance) -> None:
     if not found:
         terminal.print("  nothing")
     gangs = largest_gangs(instance)
-    terminal.print("\nLargest gang that still fits under one HyperNode")
+    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
+    beside = ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
+    terminal.print(f"\nLargest gang that still fits under one HyperNode{beside}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [
         Column("tier", [str(each.tier) for each in gangs]),

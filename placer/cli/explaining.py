@@ -141,7 +141,9 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
         both = zip(found, elsewhere, strict=True)
         _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
     elif not found:
-        console().print("No group waits.")
+        absent = case.instance.absent_work
+        console().print("Nothing waits that may be placed yet." if absent else "No group waits.")
+        _say(f"  {each}." for each in absent)
     else:
         said: set[GroupKey] = set()
         for one, other in zip(found, elsewhere, strict=True):

@@ -293,7 +293,7 @@ class GangReader:
     def absent(self, key: GroupKey) -> Gang:
         """Stand in for a PodGroup that pods name and that is not there, or not read: its pods wait."""
         if key in self.unread:
-            return Gang(Group(key), unsupported="its version is not read")
+            return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
 
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:

@@ -167,7 +167,10 @@ def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
         gates = " and ".join(sorted({each.name for each in pod.spec.scheduling_gates or ()} - {HOLD_GATE}))
         if gates:
             held[f"pod# with the gate {gates}{_of_queue(pod.metadata.labels)}"].add(f"{pod.namespace}/{pod.name}")
-    sentences += [f"{_count(words, each)}: no scheduler places them yet" for words, each in sorted(held.items())]
+    sentences += [
+        f"{_count(words, each)}: no scheduler places {'them' if len(each) > 1 else 'it'} yet"
+        for words, each in sorted(held.items())
+    ]
     return tuple(sentences)
 
 

@@ -13,7 +13,7 @@ from placer.audit.groups import Standing, audit
 from placer.audit.sums import largest_gangs
 from placer.cli import main
 from placer.deadline import Deadline
-from tests.explain.hand_made import CASES, app, network, zoned
+from tests.explain.hand_made import CASES, app, guaranteed, network, numa_node, zoned
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 
 Capture = pytest.CaptureFixture[str]
@@ -264,3 +264,11 @@ def test_what_else_a_pod_breaks_is_told_where_its_kubelet_is_not() -> None:
     found = entry([node("n"), pod("p", node="n", annotations=asks, spec={"nodeSelector": {"a": "b"}})], "p")
     assert (found["rules"], len(found["violations"])) == ("VIOLATION", 1)
     assert "node selector a=b" in found["violations"][0]
+
+
+def test_zones_that_sums_do_not_look_at_are_told(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.json"
+    for nodes, said in ((numa_node("a", 4, 4), True), ([node("a")], False)):
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, guaranteed(6)]}))
+        assert main(["audit", str(path), "--sums"]) == 0
+        assert ("NUMA zones may hold fewer" in " ".join(capsys.readouterr().out.split())) is said

@@ -366,3 +366,12 @@ def test_what_makes_no_sense_is_refused(words: list[str], said: str, tmp_path: P
     path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=8), *others])
     assert main(["explain", path, *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_gates_hold_back_is_not_called_nothing(tmp_path: Path, capsys: Capture) -> None:
+    gated = pod("p", spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]})
+    assert main(["explain", written(tmp_path / "c.json", [node("a"), gated])]) == 0
+    assert capsys.readouterr().out == (
+        "Nothing waits that may be placed yet.\n"
+        "  1 pod with the gate kueue.x-k8s.io/admission (default/p): no scheduler places it yet.\n"
+    )

@@ -359,7 +359,7 @@ def test_a_version_that_is_not_read_stops_no_group_of_one_that_is() -> None:
     instance = instance_of(node("n"), kai("new", "v9"), kai("old", "v2alpha2"), *pods)
     assert placed(instance) == {"old"}
     assert (
-        "PodGroup default/new: its version is not read"
+        "PodGroup default/new: its version is not read, of API scheduling.run.ai"
         in instance.pods[group_of(instance, "new").pending[0]].unsupported
     )
 
