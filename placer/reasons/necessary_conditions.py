@@ -96,7 +96,7 @@ class NearestNode:
         """Node to the pods there that are being deleted and hold their room still."""
         found: dict[str, list[Pod]] = defaultdict(list)
         for pod in self.instance.pods.values():
-            if pod.node in self.instance.nodes and pod.state is PodState.TERMINATING:
+            if pod.node is not None and pod.state is PodState.TERMINATING:
                 found[pod.node].append(pod)
         return found
 
@@ -329,7 +329,7 @@ class NecessaryConditions:
                 have = "has" if nodes.sum() == 1 else "have"
                 needed = f"{name} {self._amount(resource, asked)}"
                 message = f"needs {needed}; the {found} eligible for it {have} {free_text}"
-                return Cause("InsufficientResources", message + self.nearest.shortage(most, nodes))
+                return Cause("InsufficientResources", message + self.nearest.shortage(most, np.array(nodes)))
         return None
 
     def _amount(self, resource: int, scaled: int) -> str:
