@@ -143,6 +143,12 @@ def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def _looked_at(instance: Instance) -> str:
+    """That zones of nodes are not looked at, to be appended; empty where there are none."""
+    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
+    return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
+
+
 def _print_sums(instance: Instance) -> None:
     from placer.audit.sums import largest_gangs
     from placer.quantity import format_amount
@@ -158,9 +164,7 @@ def _print_sums(instance: Instance) -> None:
     if not found:
         terminal.print("  nothing")
     gangs = largest_gangs(instance)
-    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
-    beside = ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
-    terminal.print(f"\nLargest gang that still fits under one HyperNode{beside}")
+    terminal.print(f"\nLargest gang that still fits under one HyperNode{_looked_at(instance)}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [
         Column("tier", [str(each.tier) for each in gangs]),

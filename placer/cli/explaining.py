@@ -141,9 +141,7 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
         both = zip(found, elsewhere, strict=True)
         _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
     elif not found:
-        absent = case.instance.absent_work
-        console().print("Nothing waits that may be placed yet." if absent else "No group waits.")
-        _say(f"  {each}." for each in absent)
+        _say(_nothing(case.instance.absent_work))
     else:
         said: set[GroupKey] = set()
         for one, other in zip(found, elsewhere, strict=True):
@@ -153,6 +151,12 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
                 _say(_told(one))
                 said.update(one.equal)
     return OK
+
+
+def _nothing(absent: Sequence[str]) -> Iterator[str]:
+    """That nothing waits, but for work that is not there yet."""
+    yield "Nothing waits that may be placed yet." if absent else "No group waits."
+    yield from (f"  {each}." for each in absent)
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
@@ -311,14 +315,8 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
 def _changes(explained: Explanation) -> Iterator[str]:
     found = explained.changes
     optional = explained.admitted or explained.empty
-    if not found and optional:
-        yield "  No change that was tried gives one more of them a node."
-        return
     if not found:
-        codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
-        first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
-        again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
-        yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
+        yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
         return
     tried = "tried by placing all that waits anew; nothing in the cluster is changed"
     does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
@@ -327,6 +325,14 @@ def _changes(explained: Explanation) -> Iterator[str]:
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
         yield f"         {options_of(each)}"
+
+
+def _without(explained: Explanation) -> str:
+    """What to do where no change admits a group, after the words that say so."""
+    codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
+    first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
+    again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
+    return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
 
 def options_of(tried: TriedChange) -> str:

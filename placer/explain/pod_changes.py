@@ -147,24 +147,29 @@ def _smaller_parts(
 
     What runs at the same time shares the cut, an init container that is done before that may ask for as much as they.
     """
-    stated = [
-        (f"{field}[{at}]", each.get("resources") or {}, field == "containers" or each.get("restartPolicy") == "Always")
-        for field in ("containers", "initContainers")
-        for at, each in enumerate(spec.get(field) or ())
-    ]
-    together = [_amount(resources, name) for _, resources, stays in stated if stays]
-    before = [_amount(resources, name) for _, resources, stays in stated if not stays]
+    stays, goes = _containers(spec)
+    together = [_amount(resources, name) for _, resources in stays]
+    before = [_amount(resources, name) for _, resources in goes]
     room = amount - (total - max(sum(together), *before, 0))  # less what the pod itself costs
-    shares = iter(_shared(together, room, name))
-    found = []
-    for path, resources, stays in stated:
-        had = _amount(resources, name)
-        left = next(shares) if stays else min(had, room)
-        if had and left <= 0:
-            return []
-        if left < had:
-            found.append((path, resources, format_amount(name, left)))
-    return found
+    left = [*_shared(together, room, name), *(min(had, room) for had in before)]
+    parts = [each for each in zip((*stays, *goes), (*together, *before), left, strict=True) if each[1]]
+    if any(less <= 0 for _, _, less in parts):
+        return []
+    return [(path, resources, format_amount(name, less)) for (path, resources), had, less in parts if less < had]
+
+
+#: Path of a container, and what it requests.
+_Stated: TypeAlias = "tuple[str, Mapping[str, Any]]"
+
+
+def _containers(spec: Mapping[str, Any]) -> tuple[list[_Stated], list[_Stated]]:
+    """Containers that run at the same time, sidecars among them, and those that are done before."""
+    both: tuple[list[_Stated], list[_Stated]] = [], []
+    for field in ("containers", "initContainers"):
+        for at, each in enumerate(spec.get(field) or ()):
+            goes = field == "initContainers" and each.get("restartPolicy") != "Always"
+            both[goes].append((f"{field}[{at}]", each.get("resources") or {}))
+    return both
 
 
 def _shared(amounts: Sequence[int], room: int, name: str) -> list[int]:

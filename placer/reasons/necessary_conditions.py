@@ -104,8 +104,7 @@ class NearestNode:
         """What pods that are being deleted hold on nodes of that of which nodes have too little, to be appended."""
         texts = []
         for node in nodes if self._ending else ():
-            usable = [pod for pod in pods if pod.constraints.admits(self.instance.nodes[node])]
-            names = sorted({name for pod in usable for name in self._scarce(pod, node)})
+            names = sorted({name for pod in pods for name in self._scarce(pod, node)})
             for each in self._ending.get(node, ()):
                 amounts = [
                     f"{name} {format_amount(name, each.requests[name])}" for name in names if each.requests[name]
@@ -114,7 +113,9 @@ class NearestNode:
         return f"; being deleted already: {and_list(some(texts, NAMED))}" if texts else ""
 
     def _scarce(self, pod: Pod, node: str) -> list[str]:
-        """The resources of which a node has room for fewest pods like one."""
+        """The resources of which a node has room for fewest pods like one; none where it may not use the node."""
+        if not pod.constraints.admits(self.instance.nodes[node]):
+            return []
         free = self.amounts.left(node)
         rooms = {name: free[name] // amount for name, amount in self.amounts.asked(pod).items() if amount}
         return [name for name, room in rooms.items() if room == min(rooms.values())]

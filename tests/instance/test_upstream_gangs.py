@@ -166,7 +166,10 @@ UNSUPPORTED = {
         ],
         "spec.parentCompositePodGroupName: c, and no CompositePodGroup is read",
     ),
-    "a version that is not read": ([upstream(version="v2", **gang(1))], "its version is not read"),
+    "a version that is not read": (
+        [upstream(version="v2", **gang(1))],
+        "its version is not read, of API scheduling.k8s.io",
+    ),
 }
 
 
