@@ -10,7 +10,7 @@ from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, console
 
-__all__ = ["add_config"]
+__all__ = ["add_config", "values_of_keys"]
 
 
 def add_config(commands: Any) -> None:
@@ -20,28 +20,32 @@ def add_config(commands: Any) -> None:
 
 
 def _config(options: argparse.Namespace) -> int:
-    from placer.configuration import key_of
-
     options = configured(options)
     pass_options(options)
-    origins = options.origins
-    values = {name: _holding(options, name) for name in origins}
+    origins, values = options.origins, values_of_keys(options)
     if options.json:
         document = {
-            key_of(name): {"value": values[name], "source": origin.source, "name": origin.name}
-            for name, origin in origins.items()
+            key: {"value": value, "source": origin.source, "name": origin.name}
+            for (key, value), origin in zip(values.items(), origins.values(), strict=True)
         }
         print(json.dumps(document, indent=2))
         return OK
     terminal = console()
-    names = Column("key", [key_of(name) for name in origins])
+    names = Column("key", list(values))
     columns = [
-        Column("value", [_shown(values[name]) for name in origins], text=True, most=40),
+        Column("value", [_shown(value) for value in values.values()], text=True, most=40),
         Column("from", [_from(each.source, each.name) for each in origins.values()], text=True, most=60),
     ]
     for table in tables(names, columns, terminal.width):
         terminal.print(table)
     return OK
+
+
+def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
+    """The value of each key that counts, as :func:`~placer.cli.pass_flags.configured` gives the options."""
+    from placer.configuration import key_of
+
+    return {key_of(name): _holding(options, name) for name in options.origins}
 
 
 def _holding(options: argparse.Namespace, name: str) -> Any:
