@@ -162,7 +162,7 @@ def test_who_is_gone_before_the_answer_is_no_trouble(
     assert capfd.readouterr().err == ""
 
 
-# -------------------------------------------------------------------------------------------- who is on the same machine
+# --------------------------------------------------------------------------------------- who is on the same machine
 
 
 def answer(server: MetricsServer, method: str, path: str, body: str = "", host: str = "localhost") -> tuple[int, str]:

@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, console
 
-__all__ = ["add_config", "values_of_keys"]
+__all__ = ["add_config"]
 
 
 def add_config(commands: Any) -> None:
@@ -39,34 +39,6 @@ def _config(options: argparse.Namespace) -> int:
     for table in tables(names, columns, terminal.width):
         terminal.print(table)
     return OK
-
-
-def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
-    """The value of each key that counts, as :func:`~placer.cli.pass_flags.configured` gives the options."""
-    from placer.configuration import key_of
-
-    return {key_of(name): _holding(options, name) for name in options.origins}
-
-
-def _holding(options: argparse.Namespace, name: str) -> Any:
-    """The value that counts, where what is given leaves it to something else."""
-    from placer.cli.snapshotting import lease_of
-    from placer.cores import usable_cores
-
-    value = getattr(options, name)
-    if name == "leader_elect_resource_namespace":
-        return lease_of(options).namespace
-    if name == "leader_elect_resource_name":
-        return lease_of(options).name
-    if name == "kubeconfig" and options.origins[name].source == "environment":
-        import os
-
-        return os.environ["KUBECONFIG"]
-    if name == "workers" and value is None:
-        return usable_cores()
-    if value == float("inf"):
-        return "inf"
-    return None if value == "" else value
 
 
 def _shown(value: object) -> str:

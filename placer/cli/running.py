@@ -12,9 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import disruption_document
-from placer.cli.configuring import values_of_keys
 from placer.cli.inspection import Inspection
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
 from placer.errors import ClusterError
 from placer.terminal import OK, add_command

@@ -273,9 +273,9 @@ def _manner(before: list[Look], after: list[Look], old: Look, new: Look) -> str:
     said = {"later": waits, "sooner": waited}
     placed = new.part["placed"] - old.part["placed"]
     said |= {"fewer": placed < 0, "more": placed > 0}
-    tiers = old.part.get("tier"), new.part.get("tier")
-    if None not in tiers:
-        said |= {"wider": tiers[0] < tiers[1], "narrower": tiers[0] > tiers[1]}
+    tier, other = old.part.get("tier"), new.part.get("tier")
+    if tier is not None and other is not None:
+        said |= {"wider": tier < other, "narrower": tier > other}
     places = [(look.part.get("hyperNode"), look.node) for look in (old, new)]
     said["elsewhere"] = places[0] != places[1]
     return next((each for each in DIFFERENCES if said.get(each)), "same")
