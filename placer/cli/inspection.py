@@ -26,6 +26,7 @@ from placer.version import __version__
 from placer.words import counted
 
 if TYPE_CHECKING:
+    from placer.instance import Instance
     from placer.scheduling_pass import Pass
 
 __all__ = ["Inspection"]
@@ -179,13 +180,14 @@ def _costs(done: Pass) -> Iterator[str]:
         counts = Counter(done.snapshot.counts).most_common(_SHOWN)
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in counts if count)
         yield f"snapshot: {size / _MIB:,.1f} MiB: {kinds or 'nothing'}"
-    if done.result is not None:
-        instance = done.result.instance
-        waits = Counter(pod.key.namespace for pod in instance.pending)
-        held = Counter(key.namespace for key in instance.pods)
-        for namespace, count in waits.most_common(_SHOWN):
-            pods = counted(held[namespace], "pod")
-            yield f"namespace {namespace}: {count:,} pending of {pods} that are read"
+    yield from () if done.result is None else _waiting(done.result.instance)
+
+
+def _waiting(instance: Instance) -> Iterator[str]:
+    """Namespaces with the most pods that wait."""
+    held = Counter(key.namespace for key in instance.pods)
+    for namespace, count in Counter(pod.key.namespace for pod in instance.pending).most_common(_SHOWN):
+        yield f"namespace {namespace}: {count:,} pending of {counted(held[namespace], 'pod')} that are read"
 
 
 def _collection(path: str) -> str:

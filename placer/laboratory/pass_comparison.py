@@ -21,7 +21,7 @@ import placer.manifests as manifests
 from placer.errors import UsageError
 from placer.saved_passes import saved_placements
 
-__all__ = ["DIFFERENCES", "GroupDifference", "PassComparison", "Series", "compare_series", "read_series"]
+__all__ = ["DIFFERENCES", "GroupDifference", "PassComparison", "PassSeries", "compare_series", "read_series"]
 
 #: What may become of a group in the second series that the first one decided otherwise, worst first.
 DIFFERENCES = (
@@ -63,9 +63,14 @@ class Look:
         """Whether its pods were bound."""
         return bool(self.part["admitted"])
 
+    @property
+    def reason(self) -> str | None:
+        """Code of the reason why pods of it wait."""
+        reason = self.part.get("reason")
+        return reason["code"] if reason is not None else None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
-        reason = self.part.get("reason")
         return {
             "time": None if self.when == _ONCE else self.when.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "admitted": self.admitted,
@@ -73,12 +78,12 @@ class Look:
             "tier": self.part.get("tier"),
             "hyperNode": self.part.get("hyperNode"),
             "node": self.node,
-            "reason": reason["code"] if reason is not None else None,
+            "reason": self.reason,
         }
 
 
 @dataclass(slots=True)
-class Series:
+class PassSeries:
     """Passes, one after another."""
 
     source: str
@@ -143,8 +148,8 @@ class GroupDifference:
 class PassComparison:
     """What differs between two series: counts, and the groups, those of the highest priority first."""
 
-    old: Series
-    new: Series
+    old: PassSeries
+    new: PassSeries
     counts: Mapping[str, int]
     same_node: int
     elsewhere: int
@@ -163,7 +168,7 @@ class PassComparison:
         }
 
 
-def read_series(source: str) -> Series:
+def read_series(source: str) -> PassSeries:
     """Read a folder of saved passes, or one Placement.
 
     Raises
@@ -175,7 +180,7 @@ def read_series(source: str) -> Series:
     """
     import json
 
-    path, found = Path(source), Series(source)
+    path, found = Path(source), PassSeries(source)
     files = saved_placements(path) if path.is_dir() else {_ONCE: path}
     if not files:
         raise UsageError(
@@ -191,7 +196,7 @@ def read_series(source: str) -> Series:
     return found
 
 
-def compare_series(old: Series, new: Series) -> PassComparison:
+def compare_series(old: PassSeries, new: PassSeries) -> PassComparison:
     """Compare two series.
 
     Raises
@@ -215,7 +220,7 @@ def compare_series(old: Series, new: Series) -> PassComparison:
     return PassComparison(old, new, counts, same, len(both) - same, tuple(sorted(differing, key=_rank)))
 
 
-def _check_times(old: Series, new: Series) -> None:
+def _check_times(old: PassSeries, new: PassSeries) -> None:
     """Have two single passes be one moment, whatever their names say."""
     if len(old.times) == len(new.times) == 1:
         for series in (old, new):
@@ -249,16 +254,13 @@ def _difference(before: list[Look], after: list[Look]) -> str:
     if not before or not after:
         return "unseen"
     old, new = _admitted(before), _admitted(after)
-    if old is None and new is None:
-        reasons = [look.as_dict()["reason"] for look in (before[-1], after[-1])]
-        return "waits" if reasons[0] == reasons[1] else "otherReason"
-    if old is None or new is None:
-        bound, others, own = (new, before, after) if old is None else (old, after, before)
-        assert bound is not None, "one of them admits it"
-        if _is_stale(others[-1], own, bound):
-            return "unseen"
-        return "won" if old is None else "lost"
-    return _manner(before, after, old, new)
+    if old is not None and new is not None:
+        return _manner(before, after, old, new)
+    if old is not None:
+        return "unseen" if _is_stale(after[-1], before, old) else "lost"
+    if new is not None:
+        return "unseen" if _is_stale(before[-1], after, new) else "won"
+    return "waits" if before[-1].reason == after[-1].reason else "otherReason"
 
 
 def _is_stale(look: Look, own: Iterable[Look], bound: Look) -> bool:

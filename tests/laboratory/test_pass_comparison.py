@@ -14,7 +14,7 @@ import pytest
 
 from placer.cli import main
 from placer.laboratory.commands.comparing_passes import SAYS
-from placer.laboratory.pass_comparison import DIFFERENCES, Series, compare_series, read_series
+from placer.laboratory.pass_comparison import DIFFERENCES, PassSeries, compare_series, read_series
 from tests.support import Document, node, pod
 
 SCHEMA = json.loads((importlib.resources.files("placer") / "schemas" / "passcomparison.schema.json").read_text())
@@ -52,7 +52,7 @@ def placement(groups: Mapping[str, Fate], **more: Any) -> dict[str, Any]:
     return {**head, "bindings": bound, "groups": parts, **more}
 
 
-def saved(folder: Path, passes: Mapping[str, Mapping[str, Fate]]) -> Series:
+def saved(folder: Path, passes: Mapping[str, Mapping[str, Fate]]) -> PassSeries:
     folder.mkdir()
     for name, groups in passes.items():
         (folder / f"{name}-placement.json").write_text(json.dumps(placement(groups)))
@@ -107,7 +107,7 @@ def test_gangs_are_compared_by_their_pods_too() -> None:
     for placed in (2, 3):
         document = placement({"p1": on("a")})
         document["groups"][0] |= {"kind": "PodGroup", "placed": placed}
-        series.append(Series("x"))
+        series.append(PassSeries("x"))
         series[-1].add(FIRST_TIME, document)
     assert [each.difference for each in compare_series(*series).differing] == ["more"]
     assert [each.difference for each in compare_series(*reversed(series)).differing] == ["fewer"]
