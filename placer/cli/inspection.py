@@ -52,6 +52,7 @@ class Inspection:
         self._began = datetime.now(UTC)
         self._level = 0
         self._now, self._since = "nothing yet", time.monotonic()
+        self._pass: Pass | None = None  # that is under way
         self._last: list[str] = []  # of what the last pass cost; not the pass, which holds the cluster
         self._requests: dict[str, tuple[int, float]] = {}  # how many of a kind, and their seconds
         self.pages = {"/configz": self.configz, "/statusz": self.statusz, "/debug/flags/v": self.level}
@@ -60,6 +61,7 @@ class Inspection:
 
     def begun(self, done: Pass) -> None:
         """Note that a pass begins."""
+        self._pass = done
         self._step(f"pass {done.identifier}")
 
     def phase(self, text: str) -> None:
@@ -72,7 +74,7 @@ class Inspection:
 
     def ended(self, done: Pass) -> None:
         """Note what a pass cost."""
-        self._last = list(_costs(done))
+        self._pass, self._last = None, list(_costs(done))
         self._step("between passes")
 
     def standing_by(self, why: str) -> None:
@@ -166,15 +168,15 @@ class Inspection:
             f"{processor:,.1f} s of processor, {searched:,.1f} s in processes of searches"
         )
         yield f"now: {self._now}, for {time.monotonic() - self._since:.1f} s"
-        yield from self._last
+        yield from self._last if self._pass is None else (*_costs(self._pass), *_pods(self._pass))
         for kind, (count, seconds) in sorted(self._requests.items(), key=lambda each: -each[1][1])[:_SHOWN]:
             yield f"requests: {kind}: {count:,}, {seconds:,.1f} s"
 
 
 def _costs(done: Pass) -> Iterator[str]:
     """What a pass cost: seconds, objects, and pods that wait."""
-    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in done.seconds.items())
-    yield f"last pass: {done.began:%Y-%m-%dT%H:%M:%SZ}, {steps or 'no step'}"
+    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in dict(done.seconds).items())
+    yield f"pass: {done.began:%Y-%m-%dT%H:%M:%SZ}, {steps or 'no step'}"
     if done.snapshot is not None:
         size = sum(map(len, done.snapshot.items))
         counts = Counter(done.snapshot.counts).most_common(_SHOWN)
@@ -188,6 +190,17 @@ def _waiting(instance: Instance) -> Iterator[str]:
     held = Counter(key.namespace for key in instance.pods)
     for namespace, count in Counter(pod.key.namespace for pod in instance.pending).most_common(_SHOWN):
         yield f"namespace {namespace}: {count:,} pending of {counted(held[namespace], 'pod')} that are read"
+
+
+def _pods(done: Pass) -> Iterator[str]:
+    """Namespaces with the most text in pods, of a pass that may not have decided yet."""
+    from placer.cluster.reading.views import ObjectView, read_view
+
+    sizes: dict[str, list[int]] = {}
+    for item in done.snapshot.of_kind("Pod") if done.snapshot is not None else ():
+        sizes.setdefault(read_view(item, ObjectView).key.namespace, []).append(len(item))
+    for namespace, each in sorted(sizes.items(), key=lambda entry: -sum(entry[1]))[:_SHOWN]:
+        yield f"text of {namespace}: {counted(len(each), 'pod')}, {sum(each):,} bytes, the largest {max(each):,}"
 
 
 def _collection(path: str) -> str:

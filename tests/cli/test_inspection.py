@@ -11,7 +11,7 @@ from placer.cli.inspection import Inspection
 from placer.scheduling_pass import Pass, PassOptions
 from placer.solve import solve
 from tests.cluster.snapshots import snapshot_of
-from tests.support import node
+from tests.support import node, pod
 from tests.waiting import wait_until
 from tests.world import World
 
@@ -73,9 +73,20 @@ def test_a_signal_says_what_costs_what(inspection: Inspection, capsys: pytest.Ca
     lines = [line.split("costs: ", 1)[1] for line in text.splitlines()]
     assert any(line.startswith("process: ") for line in lines)
     assert any(line.startswith("now: between passes, for ") for line in lines)
-    assert any(line.startswith("last pass: ") and line.endswith("snapshot 1.5 s, solve 2.0 s") for line in lines)
+    assert any(line.startswith("pass: ") and line.endswith("snapshot 1.5 s, solve 2.0 s") for line in lines)
     assert any(line.startswith("namespace ") and "3 pending of 3 pods" in line for line in lines)
     assert [line for line in lines if line.startswith("requests: ")] == [
         "requests: POST api/v1/pods/binding: 2, 1.0 s",
         "requests: PUT apis/coordination.k8s.io/v1/leases: 1, 0.1 s",
     ]
+
+
+def test_a_pass_under_way_says_whose_text_is_large(inspection: Inspection) -> None:
+    """Before it has decided, so that one that hangs can be asked."""
+    large = pod("p", namespace="evil", **{f"example.com/r{number}": 1 for number in range(100)})
+    small = [pod(name, namespace="ml") for name in ("a", "b")]
+    inspection.begun(Pass(PassOptions(), snapshot=snapshot_of([node("n1"), *small, large])))
+    texts = [line for line in inspection.statusz().splitlines() if line.startswith("text of ")]
+    assert [line.split(":")[0] for line in texts] == ["text of evil", "text of ml"]
+    assert "1 pod, " in texts[0]
+    assert "2 pods, " in texts[1]
