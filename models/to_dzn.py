@@ -47,7 +47,7 @@ def criteria(instance: Instance, *, disturbing: bool = False) -> Iterator[Value]
     priority may lose, where something may be disturbed.
     """
     pods = (instance.pods[key] for key in (may_go(instance) if disturbing else ()))
-    priorities = {pod.priority if pod.group is None else instance.groups[pod.group].priority for pod in pods}
+    priorities = {pod.unit_priority for pod in pods}
     for value in placer.score(instance, Placement(), disturbing=disturbing):
         if value.name == "moved":
             yield from (Value(name, 0, each) for each in sorted(priorities, reverse=True) for name in LOSSES)

@@ -14,6 +14,7 @@ __all__ = [
     "CONDITIONS",
     "EVENTS",
     "FINDINGS",
+    "NO_ERRORS",
     "REASONS",
     "Code",
     "ConditionReason",
@@ -229,8 +230,10 @@ FindingCode = Literal[
     "PartitionMismatch",
     "PlacementOfOtherInput",
     "PodWithoutWorkload",
+    "PodsOfSeveralPriorities",
     "PolicyMatchesNothing",
     "PreferenceIgnored",
+    "PriorityAboveItsPods",
     "ProtectionCosts",
     "QueueCycle",
     "QueueShareIgnored",
@@ -249,6 +252,9 @@ FindingCode = Literal[
     "WorkloadTwice",
     "ZoneInTwoRegions",
 ]
+
+#: Findings that are no error under ``--strict``: what they speak of is decided, and safely.
+NO_ERRORS: frozenset[FindingCode] = frozenset({"PodsOfSeveralPriorities", "PriorityAboveItsPods"})
 
 FINDINGS: Mapping[FindingCode, Code] = {
     "AppGroupAmbiguous": Code(
@@ -516,6 +522,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "default/web-0 says which workload it is of, so that it has no dependencies",
         "Add the label to the pod template, or list the workload in the AppGroup.",
     ),
+    "PodsOfSeveralPriorities": Code(
+        "Pods of one group state different priorities: while it waits it is as urgent as its least urgent pod, and "
+        "what runs of it as its most urgent one. No error under `--strict`.",
+        "pods of PodGroup ml/train state priorities from 0 (Pod ml/train-3) to 100 (Pod ml/train-0); it waits with 0",
+        "Give all pods of the group one PriorityClass.",
+    ),
     "PolicyMatchesNothing": Code(
         "A `subGroupPolicy` has no `matchLabelKeys` and so takes no pod.",
         "spec.subGroupPolicy[0] (worker) of PodGroup ml/train has no matchLabelKeys and takes no pod",
@@ -525,6 +537,14 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
         "preferred affinity of Pod default/web-0 and 2 others decides nothing",
         "Nothing, if the preference may be missed; else make it a requirement.",
+    ),
+    "PriorityAboveItsPods": Code(
+        "A PodGroup names a higher priority than its least urgent pod states, which decides: a quota on priority "
+        "classes sees pods, and no PodGroup. No error under `--strict`.",
+        "spec.priorityClassName high of PodGroup ml/train is 1000, and Pod ml/train-0 states 0, which counts: expected "
+        "at most 0",
+        "Name the class in the pod template, too; where controllers alone write PodGroups, set `groupPriority: class` "
+        "in the Policy.",
     ),
     "ProtectionCosts": Code(
         "More goes, or less has room, than without the marks and queues that protect what runs.",

@@ -58,10 +58,11 @@ from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
-from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
+from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Binding, Placement
+from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
@@ -462,11 +463,8 @@ def read_cluster(
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
-        if options.strict and instance.findings:
-            expected = "no finding (--strict)"
-            raise StrictFindings(
-                [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
-            )
+        if options.strict:
+            refuse_findings(["cluster"], instance.findings)
         done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance, made.released)
         if feed is not None:
             feed.fill(done.cache)

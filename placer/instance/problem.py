@@ -541,6 +541,9 @@ class Pod:
     never_preempts
         ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
         Other schedulers do (``policies``), and passes that make room.
+    running_priority
+        Of a unit that it is while it runs (D1), where that is not its own: it states none and its group has one, or
+        the class of its group counts and is more.
     """
 
     namespace: str
@@ -565,11 +568,17 @@ class Pod:
     unsupported: tuple[str, ...] = ()
     protected: str = ""
     never_preempts: bool = False
+    running_priority: int | None = None
 
     @property
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def unit_priority(self) -> int:
+        """Priority of the unit that it is where it goes alone; no unit that it is of has a lower one (D1)."""
+        return self.priority if self.running_priority is None else self.running_priority
 
     @property
     def protecting_mark(self) -> str:
@@ -942,6 +951,8 @@ class Policy:
         Rules (C8, C9, C10, C11) that this cluster does not know.
     gangs_of_owners
         Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
+    class_decides
+        The class that a PodGroup names is its priority, whatever its pods state.
     evicts, moves
         A pass may evict pods of lower priority, or move pods, where a group is not admitted otherwise.
     """
@@ -955,6 +966,7 @@ class Policy:
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     rules_off: frozenset[str] = frozenset()
     gangs_of_owners: bool = False
+    class_decides: bool = False
     evicts: bool = False
     moves: bool = False
 

@@ -133,7 +133,7 @@ class Priorities:
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
         # Of several global defaults Kubernetes takes the lowest.
-        self._default = min((each.value for each in classes if each.global_default), default=0)
+        self.default = min((each.value for each in classes if each.global_default), default=0)
         self._policies = {each.name: each.preemption_policy for each in classes}
         self._findings = findings
 
@@ -149,9 +149,8 @@ class Priorities:
             self._findings.missing(f"PriorityClass {name}", subject)
         return value
 
-    def of_pod(self, spec: PodSpec, key: Key) -> int:
-        """Priority of a pod of its own."""
+    def stated(self, spec: PodSpec, key: Key) -> int | None:
+        """Priority that a pod states: its number, else that of its class; None: neither, or the class is not there."""
         if spec.priority is not None:
             return spec.priority
-        value = self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None
-        return self._default if value is None else value
+        return self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None

@@ -7,7 +7,7 @@ D3) are a few rows about how many of each kind stay (:mod:`placer.methods.exact.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption
+from placer.disruption import Disruption, unit_priority
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.instance.problem import DisruptionBudget, Toleration
 from placer.outcome import Outcome
@@ -31,11 +31,12 @@ __all__ = [
     "Lifted",
     "LiftedGroup",
     "LiftedPart",
+    "goes_whole",
+    "least_priorities",
     "lift",
     "may_be_disturbed",
     "moved_key",
     "on_nodes",
-    "unit_priority",
     "waiting",
 ]
 
@@ -66,12 +67,15 @@ class LiftedPart(NamedTuple):
         Of the subgroup that they are; -1: of none that is ready.
     whole
         Whether all of them may go; else some of the subgroup stay for certain.
+    priority
+        Of the unit that they are where they go together.
     """
 
     pods: tuple[Key, ...]
     least: int = 0
     policy: int = -1
     whole: bool = True
+    priority: int = 0
 
 
 class LiftedGroup(NamedTuple):
@@ -80,7 +84,7 @@ class LiftedGroup(NamedTuple):
     Parameters
     ----------
     priority
-        That of its units.
+        Of the unit that it is where it goes as a whole.
     parts
         Its subgroups, and its pods in none.
     whole
@@ -102,6 +106,11 @@ class LiftedGroup(NamedTuple):
     by_policy: Mapping[int, int] = {}
     unit_size: int = 1
     waits_as: GroupKey | None = None
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether all of it goes where any of it does."""
+        return self.whole and self.least == sum(len(part.pods) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,18 @@ class Lifted:
     def pods(self) -> tuple[Key, ...]:
         """Everything that may be disturbed."""
         return tuple(key for group in self.groups for part in group.parts for key in part.pods)
+
+    @cached_property
+    def priorities(self) -> tuple[int, ...]:
+        """Of the units that may go, highest first."""
+        found: set[int] = set()
+        for group in self.groups:
+            if group.whole:
+                found.add(group.priority)
+            if not group.goes_whole:
+                parts = (part.priority for part in group.parts if part.least and part.whole)
+                found.update(parts, (self.before.pods[key].unit_priority for part in group.parts for key in part.pods))
+        return tuple(sorted(found, reverse=True))
 
     @cached_property
     def standing(self) -> Placement:
@@ -177,8 +198,7 @@ class Lifted:
         found: list[tuple[str, int | None]] = []
         for value in score(self.before, Placement(), disturbing=True):
             if value.name == "moved":
-                priorities = sorted({group.priority for group in self.groups}, reverse=True)
-                found += [(name, priority) for priority in priorities for name in LOSSES]
+                found += [(name, priority) for priority in self.priorities for name in LOSSES]
             found.append((value.name, value.priority))
         return tuple(found)
 
@@ -199,11 +219,11 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
 
     What a queue keeps is among them where a group of the queue waits for which it may go.
     """
-    highest = _highest_of_queues(instance)
+    highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
     for pod in instance.pods.values():
         if pod.state is PodState.BOUND and not pod.protected:
-            own, queue = unit_priority(instance, pod), instance.keeping_queue(pod)
+            own, queue = least[pod.key], instance.keeping_queue(pod)
             if (instance.moves_only or own <= priority) and (queue is None or own < highest.get(queue, own)):
                 allowed[pod.key] = None
     kept = _kept(instance, allowed)
@@ -250,9 +270,18 @@ def _may_go(instance: Instance, key: Key, allowed: Collection[Key]) -> bool:
     return going.issubset(allowed) and all(len(each.pods & going) <= each.allowed for each in instance.budgets)
 
 
-def unit_priority(instance: Instance, pod: Pod) -> int:
-    """The priority of the unit that a pod is of: that of its group, or its own where it is in none."""
-    return pod.priority if pod.group is None else instance.groups[pod.group].priority
+def least_priorities(instance: Instance) -> dict[Key, int]:
+    """Bound pod to the least priority of a unit that it may be of: its own, but where all of its group goes with it."""
+    found = {pod.key: pod.unit_priority for pod in instance.pods.values() if pod.state is PodState.BOUND}
+    for group in instance.groups.values():
+        if group.bound and goes_whole(group):
+            found.update(dict.fromkeys(group.bound, unit_priority(instance, group.bound)))
+    return found
+
+
+def goes_whole(group: Group) -> bool:
+    """Whether all of a group goes for certain where any of it does."""
+    return group.disrupted_whole or group.placed_before <= group.min_member
 
 
 def moved_key(key: Key) -> Key:
@@ -358,7 +387,7 @@ class _Lifter:
 
     def lifted(self) -> Lifted:
         for key in self.by_group.pop(None, []):
-            kind = GroupKey(_OURS, str(self.unit_sizes.get(key, 1)), str(self.before.pods[key].priority))
+            kind = GroupKey(_OURS, str(self.unit_sizes.get(key, 1)), str(self.before.pods[key].unit_priority))
             self.by_group[kind].append(key)
         for name, keys in sorted(self.by_group.items(), key=lambda each: str(each[0])):
             if name is not None:
@@ -397,7 +426,7 @@ class _Lifter:
 
     def _lone(self, name: GroupKey, keys: list[Key]) -> None:
         """Pods in no group, all of one priority: each goes alone unless told, and equal ones are counted."""
-        priority, size = self.before.pods[keys[0]].priority, self.unit_sizes.get(keys[0], 1)
+        priority, size = self.before.pods[keys[0]].unit_priority, self.unit_sizes.get(keys[0], 1)
         pending = [each for key in keys for each in self._wait(key, name, move=True)]
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
         self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
@@ -412,13 +441,18 @@ class _Lifter:
         copies = {key: self._wait(key, group.key, move=key not in stuck) for key in sorted(away)}
         self.groups[group.key] = lifted = _left(group, copies, stuck)
         if group.disrupted_whole:
-            self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+            self.lifted_groups.append(self._as_one(keys))
             return
         least = max(0, group.min_member - lifted.placed_before)
         by_role = self._roles(group, lifted)
         parts, by_policy = self._parts(group, lifted, away, stuck)
         whole = whole and bool(least or by_role or by_policy)
-        self.lifted_groups.append(LiftedGroup(group.priority, parts, whole, least, by_role, by_policy))
+        priority = unit_priority(self.before, keys)
+        self.lifted_groups.append(LiftedGroup(priority, parts, whole, least, by_role, by_policy))
+
+    def _as_one(self, keys: Sequence[Key]) -> LiftedGroup:
+        """A group of which all goes or nothing."""
+        return LiftedGroup(unit_priority(self.before, keys), (LiftedPart(tuple(keys)),), True, len(keys))
 
     def _waiting(self, group: Group, keys: list[Key]) -> None:
         """A group that waits for more pods: what runs of it is one unit, which is moved with it or stays."""
@@ -430,8 +464,7 @@ class _Lifter:
             name = GroupKey(_OURS, group.key.namespace, group.key.name)
             idle = tuple(sorted(self._idle(key, name) for key in keys))
             self.groups[name] = Group(name, priority=group.priority, pending=idle)
-            part = LiftedPart(tuple(keys))
-            self.lifted_groups.append(LiftedGroup(group.priority, (part,), True, len(keys), waits_as=group.key))
+            self.lifted_groups.append(self._as_one(keys)._replace(waits_as=group.key))
 
     def _idle(self, key: Key, group: GroupKey) -> Key:
         """Let a pod wait to stay while its group waits on; give the name."""
@@ -468,10 +501,12 @@ class _Lifter:
         for index, sub in enumerate(left.sub_groups):
             policy, pods = group.policies[sub.policy], tuple(by_part.pop(index, ()))
             ready[sub.policy] += sub.placed_before >= policy.size
+            most = unit_priority(self.before, pods) if pods else 0
             if pods and pods[0] in stuck:
-                parts.append(LiftedPart(pods, len(pods)))
+                parts.append(LiftedPart(pods, len(pods), priority=most))
             elif pods:
-                parts.append(LiftedPart(pods, max(0, policy.size - sub.placed_before), sub.policy, not sub.bound))
+                short = max(0, policy.size - sub.placed_before)
+                parts.append(LiftedPart(pods, short, sub.policy, not sub.bound, most))
         parts += [LiftedPart(tuple(each)) for each in by_part.values()]
         missing = {index: each.min_sub_groups - ready[index] for index, each in enumerate(group.policies)}
         return tuple(parts), {index: short for index, short in missing.items() if short > 0}
@@ -490,7 +525,7 @@ class _Lifter:
             sub_groups=tuple(replace(part, bound=()) for part in group.sub_groups),
         )
         self.groups[name] = Group(name, priority=group.priority, pending=tuple(pending))
-        self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+        self.lifted_groups.append(self._as_one(keys))
 
     def _beyond_limits(self, group: Group) -> bool:
         """Whether what runs spans more than C7 allows already."""
@@ -509,7 +544,7 @@ class _Lifter:
         pod = self.before.pods[key]
         part = pod.sub_group if move else None
         move = move and not pod.unsupported and self.before.closed_queue(pod.queue) is None
-        ties = (pod.constraints, pod.numa, pod.neighbours) if move else None
+        ties = pod.unit_priority, (pod.constraints, pod.numa, pod.neighbours) if move else None
         alike = self.alike.setdefault(ties, len(self.alike))
         near = replace(pod.neighbours, spread=())
         self.pods[key] = replace(
