@@ -627,10 +627,14 @@ def group_priority(
         The class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
-    if gang.priority is not None and (class_decides or not stated):
-        return gang.priority
-    if not stated:
-        return default
+    if not stated or (class_decides and gang.priority is not None):
+        return default if gang.priority is None else gang.priority
+    _note_priorities(gang, stated, findings)
+    return min(stated)[0]
+
+
+def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Findings) -> None:
+    """Note that a PodGroup names more than its pods state, and that these differ."""
     (least, key), (most, other), subject = min(stated), max(stated), str(gang.group.key)
     if gang.priority is not None and gang.priority > least:
         message = f"{gang.priority_field} of {subject} is {gang.priority}, and Pod {key} states {least}, which counts"
@@ -638,7 +642,6 @@ def group_priority(
     if most > least:
         message = f"pods of {subject} state priorities from {least} (Pod {key}) to {most} (Pod {other})"
         findings.add("PodsOfSeveralPriorities", subject, f"{message}; it waits with {least}")
-    return least
 
 
 def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:

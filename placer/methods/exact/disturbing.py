@@ -27,7 +27,7 @@ from ortools.sat.python import cp_model
 
 from placer.deadline import Deadline
 from placer.dense import Solution
-from placer.disruption import Disruption
+from placer.disruption import Disruption, unit_priority
 from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
@@ -186,7 +186,8 @@ class DisturbanceRows:
         moves = {index: self._placed(index) for index in origins}
         sizes = {index: classes[index].size for index in (*stays, *moves)}
         copied = {key: list(each) for key, each in origins.items()}
-        return _Counted(part.least, part.policy, part.whole, part.priority, stays, moves, copied, sizes)
+        priority = unit_priority(self.lifted.before, part.pods)
+        return _Counted(part.least, part.policy, part.whole, priority, stays, moves, copied, sizes)
 
     def _placed(self, index: int) -> Linear:
         """How many pods of a class are placed; of those to stay also the copies that do while their group waits on."""
@@ -256,14 +257,12 @@ class DisturbanceRows:
         """Count equal pods: those that go and are not moved are evicted, one by one unless they go with others."""
         first = self.lifted.before.pods[self.dense.classes[origins[0]].pods[0]]
         size = sum(part.sizes[index] for index in origins)
-        lost = Linear().plus(1, part.gone(origins)).plus(-1, moves)
+        gone = part.gone(origins)
+        lost = Linear().plus(1, gone).plus(-1, moves)
         own = group.priority if group.goes_whole else first.unit_priority
-        with_others = [(group.priority, Linear(constant=1).plus(-1, going_on))] if group.whole else []
-        if part.least and part.whole:
-            with_others.append((part.priority, Linear().plus(1, going_on).plus(-1, keep)))
-        units = [each for each in with_others if each[0] != own]
+        units = [each for each in _with_others(group, part, going_on, keep) if each[0] != own]
         queue, weight = self.lifted.before.keeping_queue(first), self.weights[first.key]
-        for priority, row in self._by_unit(part.gone(origins), own, units, size):
+        for priority, row in self._by_unit(gone, own, units, size):
             self.most[priority] += size
             self.gone[priority].plus(1, row)
             if queue is not None:
@@ -373,6 +372,14 @@ class DisturbanceRows:
         """Group to how many of its kind are admitted."""
         groups = self.dense.groups
         return {groups[member].key: active for bundle, active in self._gangs() for member in bundle.members}
+
+
+def _with_others(group: LiftedGroup, part: _Counted, going_on: Linear, keep: Linear) -> Iterator[tuple[int, Linear]]:
+    """Units of several pods that a pod may go in: of which priority, and whether it goes."""
+    if group.whole:
+        yield group.priority, Linear(constant=1).plus(-1, going_on)
+    if part.least and part.whole:
+        yield part.priority, Linear().plus(1, going_on).plus(-1, keep)
 
 
 def _moves(parts: Iterable[_Counted]) -> Linear:

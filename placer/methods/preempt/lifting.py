@@ -67,15 +67,12 @@ class LiftedPart(NamedTuple):
         Of the subgroup that they are; -1: of none that is ready.
     whole
         Whether all of them may go; else some of the subgroup stay for certain.
-    priority
-        Of the unit that they are where they go together.
     """
 
     pods: tuple[Key, ...]
     least: int = 0
     policy: int = -1
     whole: bool = True
-    priority: int = 0
 
 
 class LiftedGroup(NamedTuple):
@@ -150,8 +147,7 @@ class Lifted:
             if group.whole:
                 found.add(group.priority)
             if not group.goes_whole:
-                parts = (part.priority for part in group.parts if part.least and part.whole)
-                found.update(parts, (self.before.pods[key].unit_priority for part in group.parts for key in part.pods))
+                found.update(self.before.pods[key].unit_priority for part in group.parts for key in part.pods)
         return tuple(sorted(found, reverse=True))
 
     @cached_property
@@ -501,12 +497,10 @@ class _Lifter:
         for index, sub in enumerate(left.sub_groups):
             policy, pods = group.policies[sub.policy], tuple(by_part.pop(index, ()))
             ready[sub.policy] += sub.placed_before >= policy.size
-            most = unit_priority(self.before, pods) if pods else 0
             if pods and pods[0] in stuck:
-                parts.append(LiftedPart(pods, len(pods), priority=most))
+                parts.append(LiftedPart(pods, len(pods)))
             elif pods:
-                short = max(0, policy.size - sub.placed_before)
-                parts.append(LiftedPart(pods, short, sub.policy, not sub.bound, most))
+                parts.append(LiftedPart(pods, max(0, policy.size - sub.placed_before), sub.policy, not sub.bound))
         parts += [LiftedPart(tuple(each)) for each in by_part.values()]
         missing = {index: each.min_sub_groups - ready[index] for index, each in enumerate(group.policies)}
         return tuple(parts), {index: short for index, short in missing.items() if short > 0}
