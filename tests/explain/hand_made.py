@@ -753,6 +753,15 @@ def _outcompeted() -> Iterator[HandMade]:
         change="raise the priority to 101",
     )
     yield case(
+        "outcompeted, its class says more than its pods",
+        node("a", gpu=8),
+        rivals(),
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "top"}, "value": 900},
+        gang(1, gpu=8, priorityClassName="top", spec={"priority": 0}),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+    )
+    yield case(
         "outcompeted in the queue",
         nodes(2, gpu=8),
         queue("q", {"nvidia.com/gpu": 8}),
