@@ -43,7 +43,14 @@ from placer.cluster.reading.gang_record import (
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    not_bound,
+    of_ours,
+    remembered,
+    waiting_workloads,
+)
 from placer.cluster.reading.snapshot import Identity, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
@@ -444,7 +451,7 @@ def read_cluster(
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
+        found = of_ours([*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())], done.record)
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
         if feed is not None:
             feed.open(taken, lists)
@@ -671,7 +678,7 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
     if options.cool_down <= 0:
         return UnansweredPods()
     between = options.every is not None
-    silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
+    silent, trouble = unanswered_after(done.record, snapshot, uids, heard_between=between)
     done.troubles += [trouble] if trouble is not None else []
     return silent
 
