@@ -219,6 +219,7 @@ FindingCode = Literal[
     "NetworkTopologyAmbiguous",
     "NetworkTopologyEmpty",
     "NoHyperNodes",
+    "NoMember",
     "NoNetworkTopology",
     "NodeNotInFabric",
     "NodeWithoutLabel",
@@ -462,6 +463,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Groups have tier limits, and there is no HyperNode: all nodes are one domain.",
         "there is no HyperNode: for the tier limit of PodGroup ml/train all nodes are one domain of tier 1",
         "Give the cluster's HyperNodes too, or name the node labels of the tree in the Policy (`topologyKeys`).",
+    ),
+    "NoMember": Code(
+        "A static pod or one of a DaemonSet names a gang. It is no member and ties the gang to no node: whoever has a "
+        "node's credentials can make such a pod in any namespace.",
+        "PodGroup ml/train is named by Pod ml/agent-n1 and 3 others: found static or DaemonSet pods, which are no "
+        "members; expected pods that can run on other nodes",
+        "Take the name of the gang off these pods; a static pod that nobody knows of is a sign of a stolen node.",
     ),
     "NoNetworkTopology": Code(
         "AppGroups have dependencies, and there is no NetworkTopology: costs and bandwidth decide nothing.",

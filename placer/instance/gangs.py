@@ -427,7 +427,7 @@ _READ_BY = {
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the gang that a pod says it is of; None where it names none, and for pods of DaemonSets and static ones.
+    """Find the gang that a pod says it is of; None where it names none.
 
     Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
     the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Where no object that is
@@ -442,7 +442,7 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     )
     objects = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
     marked = gangs_named(metadata, namespace)
-    if not (objects or marked) or is_daemon(metadata):  # as in nearly all pods
+    if not (objects or marked):  # as in nearly all pods
         return None
     named = [*objects, *marked]
     if len(named) > 1:
@@ -547,10 +547,13 @@ def call_roster(
         Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang; only
         Volcano and Kueue count these on.
     """
-    entries = []
+    entries, strangers = [], dict[GroupKey, set[str]]()
     owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
+        if group is not None and is_daemon(pod.metadata):
+            strangers.setdefault(group, set()).add(f"Pod {key}")
+            group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
         counts = _counts(state, gang)
         if not counts and gang is _NO_GANG:
@@ -558,7 +561,16 @@ def call_roster(
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
         slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
         entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
+    for group, subjects in strangers.items():
+        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
+            _note_strangers(group, subjects, findings)
     return entries
+
+
+def _note_strangers(group: GroupKey, subjects: set[str], findings: Findings) -> None:
+    """Note that pods which belong to their nodes name a gang: whoever has a node could tie any gang to it."""
+    message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
+    findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
 
 
 def _counts(state: PodState | None, gang: Gang) -> bool:

@@ -467,3 +467,47 @@ def test_what_runs_is_as_urgent_as_its_most_urgent_pod() -> None:
     assert units(policy(groupPriority="class"), *running, priorityClassName="high", minMember=2) == [
         ("PodGroup/default/g", 100)
     ]
+
+
+# pods that belong to their nodes
+
+
+def mirror(name: str, **metadata: Any) -> Document:
+    made = member(name, node="n1")
+    notes = {**made["metadata"].get("annotations", {}), "kubernetes.io/config.mirror": "m"}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u", "controller": True}
+    return {**made, "metadata": {**made["metadata"], "annotations": notes, "ownerReferences": [owner], **metadata}}
+
+
+def test_a_mirror_pod_is_no_member_and_anchors_nothing() -> None:
+    hard = {"mode": "hard", "highestTierAllowed": 1}
+    waits = [member(f"p{index}") for index in range(2)]
+    instance = instance_of(*TREE, pod_group("g", minMember=2, networkTopology=hard), mirror("m"), *waits)
+    group = only(instance)
+    assert (group.bound, group.need) == ((), 2)
+    assert ("NoMember", "Pod default/m") in codes(instance)
+    (message,) = [each.message for each in instance.findings if each.code == "NoMember"]
+    assert message == (
+        "PodGroup default/g is named by Pod default/m: found static or DaemonSet pods, which are no members; expected "
+        "pods that can run on other nodes"
+    )
+
+
+@pytest.mark.parametrize("kind", ["Node", "DaemonSet"])
+def test_under_gangs_owners_a_pod_that_belongs_to_its_node_is_no_member_either(kind: str) -> None:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    owner = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "u", "controller": True}
+    there = pod(
+        "m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
+    )
+    instance = instance_of(node("n1"), policy(gangs="owners"), there, pod("p", labels=labels))
+    assert only(instance).bound == ()
+    assert ("NoMember", "Pod default/m") in codes(instance)
+
+
+def test_a_mirror_pod_ties_no_replica_to_its_domain() -> None:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "lws", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack", "kubernetes.io/config.mirror": "m"}
+    there = pod("m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "annotations": notes})
+    instance = instance_of(node("n1", {"rack": "a"}), there)
+    assert instance.pods[Key("default", "m")].neighbours.units == ()
