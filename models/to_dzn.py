@@ -334,7 +334,8 @@ class _Writer:
         yield f"queues_bind = {plain('C11' not in self.instance.policy.rules_off)};"
         yield f"queues = {len(queues)};"
         yield names("queue_name", queues)
-        yield numbers("closed", (not queue.open for queue in queues.values()))
+        taking = (self.instance.closed_queue(pod.queue, pod.namespace) for pod in self.pods)
+        yield numbers("closed", (queue is not None for queue in taking))
         yield sets("pod_queues", ([self.queue[name] for name in self._path(pod)] for pod in self.pods))
         yield f"quotas = {len(limits)};"
         yield numbers("quota_queue", (self.queue[name] for name, _, _ in limits))

@@ -237,6 +237,7 @@ FindingCode = Literal[
     "PriorityAboveItsPods",
     "ProtectionCosts",
     "QueueCycle",
+    "QueueNamespaces",
     "QueueShareIgnored",
     "RegionAndZone",
     "SeveralApiGroups",
@@ -563,6 +564,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Queues are each other's parents; the capability of each counts once.",
         "queues a, b are each other's parents; the capability of each binds once",
         "Correct `spec.parent` of one of them.",
+    ),
+    "QueueNamespaces": Code(
+        "A Queue says by its annotation `placer.dev/namespaces` whose pods it takes, and a word of it is no name of a "
+        "namespace; that word lets nobody in.",
+        "annotation placer.dev/namespaces of Queue research: found 'ml;web', expected names of namespaces with commas; "
+        "the queue takes no new pods by it",
+        "Write the names of namespaces with commas between them: `ml,web`.",
     ),
     "QueueShareIgnored": Code(
         "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "

@@ -176,10 +176,18 @@ class World:
         self.domains[name] = (tier, tuple(members.split()))
         return name
 
-    def queue(self, name: str, *, parent: str | None = None, closed: bool = False, **capability: int) -> str:
-        """Add a queue; ``capability`` in ``gpu``, ``cpu`` and ``pods``."""
+    def queue(
+        self,
+        name: str,
+        *,
+        parent: str | None = None,
+        closed: bool = False,
+        namespaces: frozenset[str] | None = None,
+        **capability: int,
+    ) -> str:
+        """Add a queue for pods of some namespaces, None: any; ``capability`` in ``gpu``, ``cpu`` and ``pods``."""
         limits = {{"gpu": GPU}.get(resource, resource): amount for resource, amount in capability.items()}
-        self.queues[name] = Queue(name, limits, parent, not closed)
+        self.queues[name] = Queue(name, limits, parent, not closed, namespaces=namespaces)
         return name
 
     def links(self, kind: str, ends: str, cost: int | None, capacity: int | None = None) -> None:

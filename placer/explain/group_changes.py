@@ -272,5 +272,5 @@ def _with_priority(question: Question, priority: int) -> Change:
     pods = [*question.group.pending, *question.group.bound]
     below = [key for key in pods if question.instance.pods[key].unit_priority < priority]
     specs = dict.fromkeys(each[0] for key in below if (each := question.case.pod_spec(key)) is not None)
-    made = any(question.case.document("Pod", *key) is not None for key in below)
-    return Change(message + MADE_AGAIN * made, rank, set_=tuple(f"{words}.priority={priority}" for words in specs))
+    again = MADE_AGAIN if any(question.case.document("Pod", *key) is not None for key in below) else ""
+    return Change(message + again, rank, set_=tuple(f"{words}.priority={priority}" for words in specs))

@@ -794,6 +794,8 @@ class Queue:
         False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     marks
         What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
+    namespaces
+        Those whose pods it takes; None: any.
     """
 
     name: str
@@ -803,6 +805,12 @@ class Queue:
     weight: int = 1
     reclaimable: bool = True
     marks: tuple[NodeMark, ...] = ()
+    namespaces: frozenset[str] | None = None
+
+    def is_closed_to(self, namespace: str | None) -> bool:
+        """Whether it takes no new pods of a namespace; None: of any (C11)."""
+        theirs = self.namespaces is not None and namespace is not None and namespace not in self.namespaces
+        return not self.open or theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -1200,9 +1208,11 @@ class Instance:
         names = {self.pods[key].queue for key in group.pending}
         return names.pop() if len(names) == 1 else None
 
-    def closed_queue(self, queue: str | None) -> str | None:
-        """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""
-        return next((name for name in self.queue_path(queue) if not self.queues[name].open), None)
+    def closed_queue(self, queue: str | None, namespace: str | None) -> str | None:
+        """The first queue on the way up from ``queue`` that takes no new pods of a namespace (None: of any); None where
+        there is no such queue (C11).
+        """
+        return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
 
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:

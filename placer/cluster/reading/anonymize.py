@@ -32,6 +32,7 @@ from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
+from placer.instance.queues import NAMESPACES
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
@@ -375,6 +376,8 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
+        elif key == NAMESPACES:
+            yield key, ",".join(name(each.strip()) for each in text.split(","))
         elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
         elif key in _STAYING or is_protection(key, text):

@@ -392,14 +392,14 @@ class _Lifter:
             if pod.state is PodState.PENDING:
                 self.pods[key] = self._still_waiting(pod)
         nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
-        queues = {name: replace(each, open=True) for name, each in self.before.queues.items()}
+        queues = {name: replace(each, open=True, namespaces=None) for name, each in self.before.queues.items()}
         groups = dict(sorted(self.groups.items()))
         instance = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
 
     def _still_waiting(self, pod: Pod) -> Pod:
         """A pending pod, which nodes and queues refuse as before."""
-        if self.before.closed_queue(pod.queue) is not None:
+        if self.before.closed_queue(pod.queue, pod.namespace) is not None:
             return replace(pod, unsupported=("its queue takes no new pods",))
         return replace(pod, constraints=self._elsewhere(pod.constraints))
 
@@ -537,7 +537,7 @@ class _Lifter:
         """Let a pod wait to stay, and to be moved where it may be; give the names."""
         pod = self.before.pods[key]
         part = pod.sub_group if move else None
-        move = move and not pod.unsupported and self.before.closed_queue(pod.queue) is None
+        move = move and not pod.unsupported and self.before.closed_queue(pod.queue, pod.namespace) is None
         ties = pod.unit_priority, (pod.constraints, pod.numa, pod.neighbours) if move else None
         alike = self.alike.setdefault(ties, len(self.alike))
         near = replace(pod.neighbours, spread=())
