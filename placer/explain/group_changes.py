@@ -269,8 +269,13 @@ def _with_priority(question: Question, priority: int) -> Change:
             "value": priority,
         }
         return Change(message, rank, with_=(made,), set_=(written.set("spec.priorityClassName", _PRIORITY_CLASS),))
-    pods = [*question.group.pending, *question.group.bound]
-    below = [key for key in pods if question.instance.pods[key].unit_priority < priority]
+    below = _less_urgent(question, priority)
     specs = dict.fromkeys(each[0] for key in below if (each := question.case.pod_spec(key)) is not None)
     again = MADE_AGAIN if any(question.case.document("Pod", *key) is not None for key in below) else ""
     return Change(message + again, rank, set_=tuple(f"{words}.priority={priority}" for words in specs))
+
+
+def _less_urgent(question: Question, priority: int) -> list[Key]:
+    """Pods of the group below a priority, those that run included: the least urgent of all decides."""
+    pods = (*question.group.pending, *question.group.bound)
+    return [key for key in pods if question.instance.pods[key].unit_priority < priority]

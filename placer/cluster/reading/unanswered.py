@@ -13,7 +13,7 @@ itself: controllers that begin a gang anew leave just the same behind.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from placer.cluster.reading.client import Follower
@@ -135,14 +135,9 @@ def unanswered_after(
     heard_between
         Whether what happens until the next pass is heard anyway: then nothing is recorded for its resourceVersion only.
     """
-    pods, before = set(digests(uids)), record.unanswered
+    before = record.unanswered
     ours = before.pods.union(*(gang.pods for gang in record.gangs.values()))
-    for item in snapshot.of_kind("Pod") if ours else ():
-        pod = read_view(item, PodView)
-        if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:
-            uid = pod.metadata.uid
-            if not ours.isdisjoint(digests([uid, mark(uid, pod.spec.node_name)])):
-                pods |= digests([uid])
+    pods = digests((*uids, *_silent(snapshot, ours))) if ours else digests(uids)
     kept = frozenset(sorted(pods)[:_MOST_PODS])
     trouble = None
     if len(kept) < len(pods):
@@ -150,3 +145,13 @@ def unanswered_after(
     if not kept or (heard_between and kept == before.pods):
         return (before if kept else UnansweredPods()), trouble
     return UnansweredPods(snapshot.versions["pods"], kept), trouble
+
+
+def _silent(snapshot: Snapshot, ours: frozenset[bytes]) -> Iterator[str]:
+    """Uids of those of some pods that have a node and no answer of its kubelet."""
+    for item in snapshot.of_kind("Pod"):
+        pod = read_view(item, PodView)
+        if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:
+            uid = pod.metadata.uid
+            if not ours.isdisjoint(digests([uid, mark(uid, pod.spec.node_name)])):
+                yield uid
