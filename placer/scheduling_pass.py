@@ -43,7 +43,14 @@ from placer.cluster.reading.gang_record import (
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    not_bound,
+    of_ours,
+    remembered,
+    waiting_workloads,
+)
 from placer.cluster.reading.snapshot import Identity, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
@@ -58,10 +65,11 @@ from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
-from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
+from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Binding, Placement
+from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
@@ -443,7 +451,7 @@ def read_cluster(
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
+        found = of_ours([*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())], done.record)
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
         if feed is not None:
             feed.open(taken, lists)
@@ -462,11 +470,8 @@ def read_cluster(
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
-        if options.strict and instance.findings:
-            expected = "no finding (--strict)"
-            raise StrictFindings(
-                [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
-            )
+        if options.strict:
+            refuse_findings(["cluster"], instance.findings)
         done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance, made.released)
         if feed is not None:
             feed.fill(done.cache)
@@ -673,7 +678,7 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
     if options.cool_down <= 0:
         return UnansweredPods()
     between = options.every is not None
-    silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
+    silent, trouble = unanswered_after(done.record, snapshot, uids, heard_between=between)
     done.troubles += [trouble] if trouble is not None else []
     return silent
 

@@ -108,7 +108,7 @@ def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
     from placer.cluster.reading.client import server_time
     from placer.cluster.reading.earlier_passes import marked
-    from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
+    from placer.cluster.reading.rejections import cooling_nodes, failed_pods, of_ours, remembered, waiting_workloads
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
@@ -117,7 +117,7 @@ def _snapshot(options: argparse.Namespace) -> int:
         failed = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
         record, now = _recorded(client, options), server_time(client)
-        workloads = remembered(record.workloads, failed, options.cool_down, now)
+        workloads = remembered(record.workloads, of_ours(failed, record), options.cool_down, now)
         cooling = cooling_nodes(workloads, options.cool_down, now)
         snapshot = marked(taken, cooling, record.gangs, now, waiting_workloads(workloads, now))
         if options.strict:

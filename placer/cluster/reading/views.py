@@ -121,12 +121,13 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """That a kubelet did not admit a pod: of which workload, on which node, why and when."""
+    """That a kubelet did not admit a pod: of which workload, on which node, why and when; ``uid`` is the pod's."""
 
     workload: Workload
     node: str
     reason: str
     when: datetime
+    uid: str = ""
 
 
 class ListMetadata(msgspec.Struct, rename="camel"):
@@ -328,7 +329,7 @@ class PodView(ObjectView):
         if self.kubelet_answer is not KubeletAnswer.REJECTED or not self.spec.node_name:
             return None
         when = self.scheduled_at or datetime.min.replace(tzinfo=UTC)
-        return Rejection(self.workload, self.spec.node_name, self.status.reason or "Failed", when)
+        return Rejection(self.workload, self.spec.node_name, self.status.reason or "Failed", when, self.metadata.uid)
 
     @property
     def scheduled(self) -> ConditionView | None:
