@@ -159,6 +159,11 @@ class LoopMetrics:
                 ("overfull_nodes", "Nodes that the last pass found over-full."),
                 ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
+                (
+                    "unheld_daemon_pods",
+                    "Pods of DaemonSets that are to come and for which the last pass held no room, beyond what their "
+                    "namespaces may hold.",
+                ),
                 ("leader", "1 while this process holds the Lease, else 0."),
                 ("paused", "1 while this process holds the Lease and passes are paused, else 0."),
                 ("last_pass_timestamp_seconds", "When the last pass that decided ended, in seconds since 1970."),
@@ -219,6 +224,7 @@ class LoopMetrics:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
+        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done, done.result)

@@ -20,6 +20,7 @@ from placer.instance.pod_states import HOLD_GATE
 
 __all__ = [
     "NODE_FIELD",
+    "DaemonSetCounts",
     "DaemonSetView",
     "KubeletAnswer",
     "ListMetadata",
@@ -343,37 +344,28 @@ class PodView(ObjectView):
         return max((msgspec.convert(text, datetime) for text in texts if text is not None), default=None)
 
 
-class _Template(msgspec.Struct):
-    spec: dict[str, Any] | None = None
+class DaemonSetCounts(msgspec.Struct, rename="camel"):
+    """The status of a DaemonSet, in part."""
 
-
-class _DaemonSetSpec(msgspec.Struct):
-    template: _Template | None = None
-
-
-class _DaemonSetStatus(msgspec.Struct, rename="camel"):
     desired_number_scheduled: int = 0
     number_ready: int = 0
+    observed_generation: int = 0
 
 
 class DaemonSetView(ObjectView, kw_only=True):
     """A DaemonSet, in part."""
 
-    spec: _DaemonSetSpec | None = None
-    status: _DaemonSetStatus | None = None
+    status: DaemonSetCounts | None = None
 
     @property
-    def is_running(self) -> bool:
-        """Whether all its pods are ready but for a tenth, or one of few; so its controller says, and no tenant may."""
-        status = self.status or _DaemonSetStatus()
-        missing = status.desired_number_scheduled - status.number_ready
-        return missing <= max(1, status.desired_number_scheduled // 10)
+    def counts(self) -> DaemonSetCounts:
+        """Its status, with zeros where its controller has not seen it."""
+        return self.status or DaemonSetCounts()
 
     @property
-    def pod_spec(self) -> dict[str, Any]:
-        """What its pods are made from, whole; empty where there is none."""
-        template = self.spec.template if self.spec is not None else None
-        return (template.spec if template is not None else None) or {}
+    def may_want_pods(self) -> bool:
+        """Whether there is a node for its pods; so its controller says, unless it has not seen it yet."""
+        return self.counts.desired_number_scheduled > 0 or self.counts.observed_generation == 0
 
 
 class _TopologySpec(msgspec.Struct, rename="camel"):
