@@ -68,6 +68,8 @@ _REASONS = frozenset(
 NODE_FIELD = "metadata.name"
 #: Most characters of a kind and of a name; references to owners and annotations are not held to that by the server.
 _LONGEST_KIND, _LONGEST_NAME = 63, 253
+#: Most bytes of a reason, which a kubelet may make as long as an object: it is recorded, and a label of metrics.
+_LONGEST_REASON = 63
 #: How the message begins of every pod that a kubelet since Kubernetes 1.27 did not admit, whatever the reason.
 _REJECTED = "Pod was rejected:"
 
@@ -329,7 +331,8 @@ class PodView(ObjectView):
         if self.kubelet_answer is not KubeletAnswer.REJECTED or not self.spec.node_name:
             return None
         when = self.scheduled_at or datetime.min.replace(tzinfo=UTC)
-        return Rejection(self.workload, self.spec.node_name, self.status.reason or "Failed", when)
+        reason = (self.status.reason or "Failed").encode()[:_LONGEST_REASON].decode(errors="ignore")
+        return Rejection(self.workload, self.spec.node_name, reason, when)
 
     @property
     def scheduled(self) -> ConditionView | None:
