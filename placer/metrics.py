@@ -232,15 +232,11 @@ class LoopMetrics:
         self._passes.labels(_outcome(done)).inc()
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
-        for part, count in done.unrecorded.items():
-            self._unrecorded.labels(part).inc(count)
-        self._now["record_bytes"].set(done.record.size)
-        self._now["record_unreadable"].set(bool(done.record.apart))
+        self._count_record(done)
         if done.result is None:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
-        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done, done.result)
@@ -254,6 +250,14 @@ class LoopMetrics:
         self._waiting.clear()
         for code, count in Counter(each.code for each in done.result.reasons.values()).items():
             self._waiting.labels(code).set(count)
+
+    def _count_record(self, done: Pass) -> None:
+        """Count what a pass has no room for: in the record, and on nodes."""
+        for part, count in done.unrecorded.items():
+            self._unrecorded.labels(part).inc(count)
+        self._now["record_bytes"].set(done.record.size)
+        self._now["record_unreadable"].set(bool(done.record.apart))
+        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
 
     def _count_gangs(self, done: Pass) -> None:
         for gang in done.gangs:

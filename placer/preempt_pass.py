@@ -256,7 +256,7 @@ class _Plan:
         self.earlier = self.done.record.disruption
         if len(self.again) > _RESERVED:
             self.done.troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
-        long = [key for key, text in self.snapshot.pod_texts(self.again).items() if len(text) > _LONGEST_RESERVED]
+        long = self.again.keys() - self._short_texts().keys()
         if long:
             self.done.troubles.append(
                 f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
@@ -298,18 +298,23 @@ class _Plan:
     def _patience(self) -> timedelta:
         return timedelta(seconds=self.done.options.hold)
 
+    def _short_texts(self) -> dict[Key, bytes]:
+        """Texts of moved pods that are no longer than is recorded of one."""
+        found = self.snapshot.pod_texts(self.again)
+        return {key: text for key, text in found.items() if len(text) <= _LONGEST_RESERVED}
+
     def _reservations(self, at: datetime) -> list[Reservation]:
         """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
         lost: dict[object, list[Key]] = defaultdict(list)
         for key in self.lost:
             lost[self.before.pods[key].group].append(key)
         units = [unit.pods for unit in self.disruption.units if set(unit.pods) <= self.disruption.moved.keys()]
-        texts, found = self.snapshot.pod_texts(self.again), list[Reservation]()
+        texts, found = self._short_texts(), list[Reservation]()
         for unit in (*units, *lost.values()):
             pods = {
                 key: ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode())
                 for key in unit
-                if key in self.owners and len(texts[key]) <= _LONGEST_RESERVED
+                if key in self.owners.keys() & texts.keys()
             }
             if sum(len(each.pods) for each in found) + len(pods) <= _RESERVED and len(pods) == len(unit):
                 found.append(Reservation(self.done.identifier, pods, at, at + self._patience))

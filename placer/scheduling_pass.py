@@ -31,7 +31,7 @@ from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
-from placer.cluster.reading.daemon_sets import room_trouble
+from placer.cluster.reading.daemon_sets import room_troubles
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
     GangRecord,
@@ -451,7 +451,7 @@ def read_cluster(
         name, gates = options.scheduler_name, options.gates
         found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
-        done.troubles += [room_trouble(taken.no_room)] if taken.no_room else []
+        done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
         found += _rejected_since(client, done, taken)

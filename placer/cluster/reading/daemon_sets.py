@@ -57,7 +57,7 @@ __all__ = [
     "is_placeholder",
     "new_nodes",
     "placeholder_for",
-    "room_trouble",
+    "room_troubles",
     "trusted_namespaces",
 ]
 
@@ -174,21 +174,23 @@ def _runs(view: DaemonSetView, trusted: bool) -> bool:
     return several and status.number_ready > 0 and missing <= max(1, status.desired_number_scheduled // 10)
 
 
-def room_trouble(refused: Mapping[str, int]) -> str:
-    """Say for whose pods no room is held, and what an administrator may do.
+def room_troubles(refused: Mapping[str, int]) -> list[str]:
+    """Say for whose pods no room is held, and what an administrator may do, in a sentence; none where there are none.
 
     Parameters
     ----------
     refused
-        As in :class:`DaemonRoom`; one namespace at least.
+        As in :class:`DaemonRoom`.
     """
+    if not refused:
+        return []
     most = sorted(refused, key=lambda name: (-refused[name], name))[:_TOLD]
     pods = ", ".join(f"{refused[name]:,} of namespace {name}" for name in most)
     more = f" and of {len(refused) - len(most):,} namespaces more" if len(most) < len(refused) else ""
-    return (
+    return [
         f"no room is held for pods of DaemonSets that are to come: {pods}{more}; found more than a tenth of a node, or "
         f"of the nodes, expected the label {_AGENTS}=true on a namespace with agents of nodes"
-    )
+    ]
 
 
 class _Foreseen(NamedTuple):

@@ -32,6 +32,8 @@ _PATIENCE = 5.0
 _LONGEST = 30.0
 #: Answers after which what is there has to be read.
 _IN_DOUBT = (200, 201, 404, 409)
+#: Answers after which the same may be taken a little later.
+_AGAIN = frozenset((429, *range(500, 600)))
 
 
 def write_record(
@@ -94,20 +96,27 @@ def _written(
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
             if written := _version(answer):
                 return replace(wanted, version=written)
-            trouble, wait = f"{answer.status} {answer.message}", max(pause, answer.again_after or 0.0)
+            trouble, wait = f"{answer.status} {answer.message}", max(filter(None, (pause, answer.again_after)))
             if answer.status in _IN_DOUBT and (version or answer.status != 404):
                 there = _unless_anothers(read_record(server, namespace, name), namespace, name, before, wanted)
                 if _says(there, wanted):
                     return replace(wanted, version=there.version)
                 version = there.version
-            elif answer.status < 500 and answer.status != 429:
+            elif answer.status not in _AGAIN:
                 break
         except Unanswered as error:
             trouble = str(error)
-        if time.monotonic() + wait > until:
+        if not _waited(wait, until):
             break  # to ask earlier than the server wants would not help
-        time.sleep(wait)
     raise _refused(namespace, name, trouble)
+
+
+def _waited(seconds: float, until: float) -> bool:
+    """Wait, unless that would be for too long."""
+    goes = time.monotonic() + seconds <= until
+    if goes:
+        time.sleep(seconds)
+    return goes
 
 
 def _unless_anothers(
