@@ -44,6 +44,7 @@ from tests.support import Document
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MOST = 2**20
+WHERE = ("placer", "placer-gangs")
 GANGS = {GroupKey("scheduling.volcano.sh", "default", "train"): GangRecord(NOW, digests(["1", "2"]))}
 HONEST = Workload("default", "Job", "train")
 SMALL = RejectedWorkload({"n1": NOW}, "OutOfcpu")
@@ -189,10 +190,10 @@ def test_a_pass_goes_on_and_says_so_until_somebody_deletes_it() -> None:
     assert {"unreadable-gangs", "unreadable-pods"} < server.data.keys()
     found = "found unreadable-gangs, unreadable-pods, which could not be read"
     expected = "expected that somebody looks at it"
-    told = f"ConfigMap placer/placer-gangs: {found}, {expected} and deletes it"
-    assert record_troubles(server.record(), "placer", "placer-gangs") == [told]
+    told = f"ConfigMap {'/'.join(WHERE)}: {found}, {expected} and deletes it"
+    assert record_troubles(server.record(), *WHERE) == [told]
     server.data = {key: text for key, text in server.data.items() if not key.startswith("unreadable-")}
-    assert record_troubles(server.record(), "placer", "placer-gangs") == []
+    assert record_troubles(server.record(), *WHERE) == []
 
 
 def test_what_could_not_be_read_is_the_first_that_has_no_room() -> None:
