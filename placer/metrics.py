@@ -43,6 +43,8 @@ _LATE = 2.0
 _AFTERWARDS = ("tell", "controllers")
 #: Whole seconds are all that the creation of a pod says.
 _SECOND = 1.0
+#: Most reasons of kubelets that are told apart.
+_MOST_REASONS = 50
 #: Seconds without a sign of life after which a loop is taken for stuck, at least.
 _STUCK = 900.0
 #: What became of a gang that was scheduled, as kube-scheduler counts it.
@@ -162,6 +164,14 @@ class LoopMetrics:
             "Passes that decided more than 2 s later than their time limit, or reading and half the limit, allows.",
             registry=registry,
         )
+        self._reasons = set[str]()
+        self._unrecorded = prometheus.Counter(
+            "placer_record_dropped_total",
+            "Entries for which the record has no room, by part: gangs (not bound), rejected, unanswered, reservations, "
+            "held, unreadable.",
+            ("part",),
+            registry=registry,
+        )
         self._unsaved = prometheus.Counter(
             "placer_unsaved_passes_total",
             "Passes of which snapshot and Placement could not be kept (--save), as on a disk that is full.",
@@ -178,6 +188,13 @@ class LoopMetrics:
                 ("overfull_nodes", "Nodes that the last pass found over-full."),
                 ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
+                (
+                    "unheld_daemon_pods",
+                    "Pods of DaemonSets that are to come and for which the last pass held no room, beyond what their "
+                    "namespaces may hold.",
+                ),
+                ("record_bytes", "Bytes of the record of half-bound gangs; a ConfigMap has room for 1,048,576."),
+                ("record_unreadable", "1 while the record has keys that could not be read, which nobody has deleted."),
                 ("leader", "1 while this process holds the Lease, else 0."),
                 ("paused", "1 while this process holds the Lease and passes are paused, else 0."),
                 ("last_pass_timestamp_seconds", "When the last pass that decided ended, in seconds since 1970."),
@@ -268,6 +285,7 @@ class LoopMetrics:
         self._passes.labels(_outcome(done)).inc()
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
+        self._count_record(done)
         if done.result is None:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
@@ -287,6 +305,14 @@ class LoopMetrics:
         for code, count in Counter(each.code for each in done.result.reasons.values()).items():
             self._waiting.labels(code).set(count)
 
+    def _count_record(self, done: Pass) -> None:
+        """Count what a pass has no room for: in the record, and on nodes."""
+        for part, count in done.unrecorded.items():
+            self._unrecorded.labels(part).inc(count)
+        self._now["record_bytes"].set(done.record.size)
+        self._now["record_unreadable"].set(bool(done.record.apart))
+        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
+
     def _count_gangs(self, done: Pass) -> None:
         for gang in done.gangs:
             self._gangs.labels(gang.state.value).inc()
@@ -296,12 +322,18 @@ class LoopMetrics:
         self._now["overfull_nodes"].set(len(done.overfull))
         self._now["unseen_gangs"].set(len(done.unseen))
         for each in done.cache.rejected.values() if done.cache is not None else ():
-            self._rejected.labels(each.reason).inc()
+            self._rejected.labels(self._reason(each.reason)).inc()
         self._stale.inc(len(done.plan.stale | (done.cache.stale if done.cache is not None else set())))
         if done.disruption is not None:
             moved = done.disruption.moved.keys()
             for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
+
+    def _reason(self, reason: str) -> str:
+        """A reason as a label; each is a series that is kept, and a kubelet may say another one each time."""
+        if len(self._reasons) < _MOST_REASONS:
+            self._reasons.add(reason)
+        return reason if reason in self._reasons else "other"
 
     def _observe_waits(self, done: Pass, result: Result, bound: Sequence[Key]) -> None:
         """How long pods had waited that are bound, of which it is known, and how old their snapshot was."""

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,16 +31,19 @@ from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
+from placer.cluster.reading.daemon_sets import room_troubles
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
     GangRecord,
     HeldRoom,
+    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
     Reservation,
     UnansweredPods,
     read_record,
     record_name,
+    record_troubles,
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
@@ -84,6 +88,7 @@ __all__ = [
     "bind_also",
     "bind_placement",
     "end_pass",
+    "keep_record",
     "lasting_answer",
     "leader_identity",
     "make_pass",
@@ -205,6 +210,7 @@ class Pass:
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)  #: that kubelets rejected
     record: RecordedGangs = field(default_factory=RecordedGangs)
+    unrecorded: Counter[str] = field(default_factory=Counter)  #: what the record has no room for, by part
     troubles: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
@@ -453,6 +459,7 @@ def read_cluster(
         name, gates = options.scheduler_name, options.gates
         found = of_ours([*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())], done.record)
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
+        done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
         found += _rejected_since(client, done, taken)
@@ -519,12 +526,46 @@ def _reservations(done: Pass) -> list[Reservation]:
 def _recorded(client: Client, done: Pass) -> RecordedGangs:
     """The record of half-bound gangs; a pass that only looks does without it where it may not read it."""
     try:
-        return read_record(client, *done.options.record)
+        found = read_record(client, *done.options.record)
     except Forbidden as error:
         if not done.options.dry_run:
             raise
         done.troubles.append(f"gangs that are half-bound are not known: {error}")
         return RecordedGangs()
+    done.troubles += record_troubles(found, *done.options.record)
+    return found
+
+
+def keep_record(
+    client: Client,
+    done: Pass,
+    gangs: Mapping[GroupKey, GangRecord],
+    workloads: Mapping[Workload, RejectedWorkload],
+    disruption: RecordedDisruption | None = None,
+    unanswered: UnansweredPods | None = None,
+) -> None:
+    """Write what is recorded, and note for how much of it there was no room.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    done
+        The pass; the record that it has read or written last is what is there.
+    gangs, workloads, disruption, unanswered
+        As :func:`write_record` takes them.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer; or another has written to it meanwhile.
+    """
+    where = done.options.record
+    done.record = write_record(client, *where, done.record, gangs, workloads, disruption, unanswered)
+    done.unrecorded.update(done.record.dropped)
+    if done.record.dropped:
+        parts = ", ".join(f"{count:,} of {part}" for part, count in done.record.dropped.items())
+        done.troubles.append(f"ConfigMap {'/'.join(where)} has no room for all that is recorded: left out are {parts}")
 
 
 def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
@@ -585,9 +626,10 @@ def _bind(
     options, before = done.options, done.half_bound_before
     if not options.dry_run and done.lost() is None:
         made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
+        done.unrecorded["gangs"] += len(made.plan.dropped) - len(done.plan.dropped)
         done.plan = made.plan
         done.troubles += made.troubles
-        done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
+        keep_record(client, done, made.gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
     pods = counted(sum(len(batch.bindings) for batch in done.plan.batches), "pod")
     answered = partial(done.watch, f"binding {pods}")
@@ -629,7 +671,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
     try:
-        done.record = write_record(client, *done.options.record, done.record, after, done.workloads, unanswered=silent)
+        keep_record(client, done, after, done.workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
 

@@ -572,8 +572,8 @@ def test_requests_of_the_account_have_levels_of_their_own() -> None:
 
 
 def test_what_a_loop_watches_is_what_a_snapshot_lists() -> None:
-    """Pods and nodes every pass watches; DaemonSets and what is not read are listed in each pass."""
-    listed = {each[:2] for each in asked_by_a_snapshot() if each[2] == "list"} - {("apps", "daemonsets")}
+    """Pods and nodes every pass watches; what is not read is listed in each pass."""
+    listed = {each[:2] for each in asked_by_a_snapshot() if each[2] == "list"}
     listed -= {(group, each.plural) for each in LIMITS for group in each.groups}
     followed = {(*each, "watch") for each in listed - {("", "pods"), ("", "nodes")}}
     assert rights(one(DEPLOY / "overlays" / "deployment" / "rbac-watch.yaml", "ClusterRole")) == followed

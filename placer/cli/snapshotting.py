@@ -94,14 +94,18 @@ def lease_of(options: argparse.Namespace) -> LeaseOptions:
 def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
     """The record of half-bound gangs; who may not read it is told so."""
     from placer.cluster.reading.client import Forbidden
-    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name
+    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
 
     lease = lease_of(options)
+    where = lease.namespace, record_name(lease.name)
     try:
-        return read_record(client, lease.namespace, record_name(lease.name))
+        found = read_record(client, *where)
     except Forbidden as error:
         print(f"placer: gangs that are half-bound are not marked: {error}", file=sys.stderr)
         return RecordedGangs()
+    for trouble in record_troubles(found, *where):
+        print(f"placer: {trouble}", file=sys.stderr)
+    return found
 
 
 def _snapshot(options: argparse.Namespace) -> int:

@@ -262,6 +262,7 @@ def test_room_for_a_daemon_sets_pod_is_left(small: Api, passes: Passes) -> None:
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
     }
     (made,) = small.create(daemons)
+    small.patch("/api/v1/namespaces/default", {"metadata": {"labels": {"placer.dev/agents": "true"}}})
     on_new = {"nodeSelector": {"new": "yes"}}
     small.create(
         node("new", {"new": "yes"}), live_pod("seven", cpu=7, spec=on_new), live_pod("six", cpu=6, spec=on_new)
