@@ -619,8 +619,8 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "TwoGroups": Code(
         "A pod names PodGroups of several APIs, or gangs by marks of several systems. It counts for the one that its "
         "scheduler would read, an object before a mark, else for the first in the order of `docs/marks.md`.",
-        "Pod ml/train-0 names PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io; it counts for "
-        "the first",
+        "PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io are named by Pod ml/train-0 and 3 "
+        "others, expected one; the first counts",
         "Remove all but one.",
     ),
     "UnknownField": Code(

@@ -14,7 +14,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
-from placer.instance.findings import Findings, counted
+from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETION_INDEX",
     "COSCHEDULING",
+    "GROUP_ANNOTATIONS",
     "GROUP_INDEX",
+    "GROUP_LABELS",
     "JOB_EXCLUSIVE_TOPOLOGY",
     "JOB_SET",
     "KAI",
@@ -291,7 +293,7 @@ class GangReader:
     def absent(self, key: GroupKey) -> Gang:
         """Stand in for a PodGroup that pods name and that is not there, or not read: its pods wait."""
         if key in self.unread:
-            return Gang(Group(key), unsupported="its version is not read")
+            return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
 
     def _class_named(self, name: str | None, key: GroupKey) -> tuple[int | None, str]:
@@ -383,7 +385,7 @@ def _splitter(policy: volcano.SubGroupPolicyEntry) -> SubGroupSplitter:
 
 #: The older name comes second, as in Volcano.
 GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_GROUP_LABELS = (
+GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "scheduling.sigs.k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
@@ -437,7 +439,7 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     names = (
         (UPSTREAM, upstream_name(pod.spec)),
         (VOLCANO, _first(metadata.annotations, GROUP_ANNOTATIONS)),
-        (COSCHEDULING, _first(metadata.labels, _GROUP_LABELS)),
+        (COSCHEDULING, _first(metadata.labels, GROUP_LABELS)),
         (KAI, _first(metadata.annotations, (KAI_GROUP,))),
     )
     objects = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
@@ -456,9 +458,8 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
 def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
     """Note that a pod names more than one gang."""
     if len(existing) > 1:
-        first, *others = (f"{key.name} of {key.api_group}" for key in existing)
-        message = f"{subject} names PodGroup {first} and {' and '.join(others)}; it counts for the first"
-        findings.add("TwoGroups", subject, message)
+        named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
+        findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
 
 
 def names_group(template: PodTemplateSpec) -> bool:
@@ -466,7 +467,7 @@ def names_group(template: PodTemplateSpec) -> bool:
     metadata = template.metadata
     if metadata is not None and _first(metadata.annotations, (*GROUP_ANNOTATIONS, KAI_GROUP)):
         return True
-    return bool(metadata is not None and _first(metadata.labels, _GROUP_LABELS)) or bool(upstream_name(template.spec))
+    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(upstream_name(template.spec))
 
 
 def upstream_name(spec: PodSpec) -> str:
@@ -496,18 +497,16 @@ def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> Non
 
     ``pods`` are the pending ones that are in no PodGroup.
     """
-    found: dict[tuple[str, str, str], set[str]] = {}
     for pod in pods:
         for stands, written, keys, read in (
             ("label", pod.metadata.labels, GROUP_ANNOTATIONS, "an annotation"),
-            ("annotation", pod.metadata.annotations, _GROUP_LABELS, "a label"),
+            ("annotation", pod.metadata.annotations, GROUP_LABELS, "a label"),
         ):
             for key in keys:
                 if written and written.get(key):
-                    found.setdefault((stands, key, read), set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for (stands, key, read), subjects in found.items():
-        message = f"{stands} {key} of {counted(subjects)} is read as {read} only, so each counts as a pod by itself"
-        findings.add("GroupNameMisplaced", min(subjects), message)
+                    after = f" is read as {read} only, so each counts as a pod by itself"
+                    subject = f"Pod {pod.namespace}/{pod.name}"
+                    findings.several("GroupNameMisplaced", subject, after, f"{stands} {key} of ")
 
 
 def role(metadata: Metadata) -> str:

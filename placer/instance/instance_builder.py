@@ -12,6 +12,7 @@ here                                      Node, Policy, and each pod with its pl
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``mark_gangs``                            gangs that labels and annotations of other systems declare
+``pod_makers``                            who makes a pod
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
 ``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
@@ -19,7 +20,7 @@ here                                      Node, Policy, and each pod with its pl
 ``unsupported``                           what is not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
-``ignored_fields``                        fields that limit what waits and that no rule reads
+``ignored_fields``, ``ignored_marks``     fields that limit what waits and that no rule reads, and marks likewise
 ``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
@@ -64,6 +65,7 @@ from placer.instance.gangs import (
     workload_gangs,
 )
 from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
+from placer.instance.ignored_marks import note_marks_above, note_marks_ignored, note_marks_of_daemons
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
@@ -76,7 +78,6 @@ from placer.instance.notices import (
     note_inadmissible,
     note_keys_without_nodes,
     note_limits_without_tree,
-    note_marks_ignored,
     note_network,
     note_numatopologies,
     note_preferences,
@@ -603,8 +604,11 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
-    note_marks_ignored((entry.pod for entry in entries if entry.state in standing), findings)
-    note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
+    pods = [entry.pod for entry in entries if entry.state in standing]
+    note_marks_ignored(pods, findings)
+    note_marks_above(pods, objects, findings)
+    note_marks_of_daemons(pods, findings)
+    note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
     note_keys_without_nodes(instance, findings)

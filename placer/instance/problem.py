@@ -166,6 +166,11 @@ class NodeMark:
     refusal: str
     term: Term
 
+    @property
+    def asks_kubelet(self) -> bool:
+        """Whether it is about the policy of a node's kubelet, which a NodeResourceTopology tells."""
+        return any(each.key == TOPOLOGY_POLICY for each in self.term.fields)
+
 
 def _is_matched(terms: Iterable[Term], node: Node) -> bool:
     """Whether any of some terms matches a node."""

@@ -84,7 +84,8 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
     running.update(instance.pods[key].role for key in group.bound)
     for role, least in sorted(group.min_task_member.items()):
         if there[role] + running[role] < least:
-            yield f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
+            minimum = "minMember of task group" if group.stated else "minTaskMember of role"
+            yield f"{minimum} {role} is {least}, but there {_there_are(there[role], running[role])}"
 
 
 def _succeeded(group: Group) -> str:

@@ -174,7 +174,10 @@ UNSUPPORTED = {
         ],
         "spec.parentCompositePodGroupName: c, and no CompositePodGroup is read",
     ),
-    "a version that is not read": ([upstream(version="v2", **gang(1))], "its version is not read"),
+    "a version that is not read": (
+        [upstream(version="v2", **gang(1))],
+        "its version is not read, of API scheduling.k8s.io",
+    ),
 }
 
 
@@ -270,7 +273,7 @@ def test_a_gang_of_several_apis_counts_once(scheduler: str | None, first: str) -
     assert with_pods == [first]
     assert [each.code for each in instance.findings] == ["TwoGroups"]
     name = {"scheduling.k8s.io": "g", "scheduling.volcano.sh": "v", "scheduling.x-k8s.io": "s"}[first]
-    assert instance.findings[0].message.startswith(f"Pod default/a names PodGroup {name} of {first} and ")
+    assert instance.findings[0].message.startswith(f"PodGroup {name} of {first} and ")
 
 
 def test_a_gang_that_is_declared_once_counts_for_whom_it_is_declared() -> None:
