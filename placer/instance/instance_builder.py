@@ -60,6 +60,7 @@ from placer.instance.gangs import (
     assemble,
     call_roster,
     created,
+    group_priority,
     note_misplaced_names,
     workload_gangs,
 )
@@ -176,6 +177,7 @@ def _policy(spec: kube.PolicySpec) -> Policy:
         resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
         rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
         gangs_of_owners=spec.gangs == "owners",
+        class_decides=spec.group_priority == "class",
         evicts=getattr(spec.disruption, "evict", None) == "lower-priority",
         moves=getattr(spec.disruption, "move", None) == "fewest",
     )
@@ -206,6 +208,8 @@ class PodReader:
         Reads what pods ask of NUMA zones; None: no node has any.
     own_leaders
         LeaderWorkerSets whose leaders have a template of their own.
+    class_decides
+        Whether the class of a PodGroup is its priority, whatever its pods state.
     pool, neighbours
         Make the constraints, and what is asked of other pods, shared between equal pods.
     """
@@ -222,6 +226,7 @@ class PodReader:
     priorities: Priorities
     demands: DemandPool | None = None
     own_leaders: Set[Key] = frozenset()
+    class_decides: bool = False
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
@@ -244,7 +249,7 @@ class PodReader:
             constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
-            priority=entry.priority,
+            priority=self._priority(entry),
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
             role=entry.role,
@@ -257,9 +262,24 @@ class PodReader:
             labels=pod.metadata.labels or {},
             neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
-            protected=self.protection.reason(pod, state, entry.priority, group),
+            protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, group),
+            running_priority=self._running_priority(entry, group),
         )
+
+    def _priority(self, entry: PodEntry) -> int:
+        """Priority of a pod of its own."""
+        return self.priorities.default if entry.stated is None else entry.stated
+
+    def _running_priority(self, entry: PodEntry, group: GroupKey | None) -> int | None:
+        """Priority of a pod of a group as a unit, where that is not its own."""
+        if group is None:
+            return None
+        own = self.groups[group].priority if entry.stated is None else entry.stated
+        gang = self.gangs.get(group)
+        if self.class_decides and gang is not None and gang.priority is not None:
+            own = max(own, gang.priority)
+        return None if own == self._priority(entry) else own
 
     def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
         """Whether nothing goes for a pod: its group says, as it does of the priority, else the pod, else its class."""
@@ -362,7 +382,7 @@ def make_instance(
     entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
     named = {entry.group for entry in entries}
     gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
-    groups, sub_groups = _groups(gangs, entries, reader)
+    groups, sub_groups = _groups(gangs, entries, reader, class_decides=policy.class_decides)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
     applications = read_app_groups(objects.app_groups, findings)
@@ -381,6 +401,7 @@ def make_instance(
     reads = PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
+        policy.class_decides,
         neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
@@ -509,7 +530,7 @@ def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reade
 
 
 def _groups(
-    gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader
+    gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader, *, class_decides: bool
 ) -> tuple[dict[GroupKey, Group], dict[Key, int]]:
     """Every PodGroup with its pods, one that is only named included, and the subgroup that each pod is in."""
     members: dict[GroupKey, list[PodEntry]] = {key: [] for key in gangs}
@@ -518,8 +539,11 @@ def _groups(
             members.setdefault(entry.group, []).append(entry)
     groups: dict[GroupKey, Group] = {}
     sub_groups: dict[Key, int] = {}
+    default, findings = reader.priorities.default, reader.findings
     for key, pods in members.items():
-        groups[key], indices = assemble(gangs.get(key) or reader.undeclared(key, pods), pods)
+        gang = gangs.get(key) or reader.undeclared(key, pods)
+        priority = group_priority(gang, pods, default, findings, class_decides=class_decides)
+        groups[key], indices = assemble(gang, pods, priority)
         sub_groups.update((entry.key, indices[entry.slot]) for entry in pods if entry.slot is not None)
     return groups, sub_groups
 

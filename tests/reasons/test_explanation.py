@@ -114,6 +114,16 @@ def test_a_closed_queue() -> None:
     assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
 
 
+def test_a_queue_of_other_namespaces() -> None:
+    world = on("n0")
+    world.queue("q", namespaces=frozenset({"web", "ml"}))
+    world.pod("p", queue="q")
+    message = (
+        "annotation placer.dev/namespaces of Queue q names ml, web: found a group of default, expected one of these"
+    )
+    assert only(world) == ("QueueCapability", message)
+
+
 @pytest.mark.parametrize("least", [0, 1])
 def test_a_closed_queue_comes_after_eligible_nodes(least: int) -> None:
     world = on("n0")
