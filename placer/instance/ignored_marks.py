@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
@@ -22,6 +23,7 @@ from placer.kube.marks import (
     Place,
 )
 from placer.kube.unread_kinds import LIMITS
+from placer.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -95,11 +97,10 @@ def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> No
     for pod in (each for each in pods if is_daemon(each.metadata)):
         said = _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS)
         counts[_daemon(pod), " and ".join(sorted(words for _, words in said))] += 1
-    for (maker, marks), count in counts.items():
-        if marks:
-            these = "" if maker.startswith("static") else f"{count:,} pod{'' if count == 1 else 's'} of "
-            message = f"{marks} of {these}{maker}: in no gang, since each pod belongs to its node"
-            findings.add("FieldIgnored", maker.removeprefix("static "), message)
+    for maker, marks in filter(itemgetter(1), counts):
+        these = "" if maker.startswith("static") else f"{counted(counts[maker, marks], 'pod')} of "
+        message = f"{marks} of {these}{maker}: in no gang, since each pod belongs to its node"
+        findings.add("FieldIgnored", maker.removeprefix("static "), message)
 
 
 def _daemon(pod: PodManifest) -> str:
