@@ -77,7 +77,7 @@ class LabelDomains:
         """Say in addition which units of a group must be in one domain, and of which label; some of them."""
         asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
         more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
-        return replace(cause, message=f"{cause.message}: {', '.join(asked[:NAMED])}{more}") if asked else cause
+        return replace(cause, message=cause.message + f": {', '.join(asked[:NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

@@ -21,9 +21,9 @@ from placer.instance.problem import NO_TIER
 from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import PODS, format_amount
-from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, shape_text
+from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, pod_names, shape_text
 from placer.reasons.label_domains import LabelDomains
-from placer.words import and_list, some
+from placer.words import Text, and_list, some
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -58,7 +58,7 @@ class NearestNode:
                 found[pod.node].append(pod)
         return found
 
-    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, str]:
+    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Text]:
         """The eligible node whose largest lack is the smallest share of what the pod asks, and what it lacks.
 
         Parameters
@@ -74,8 +74,8 @@ class NearestNode:
         share = np.where(asked > 0, lack, 0.0).max(axis=1, initial=0.0)
         share[~eligible] = np.inf
         node = self.dense.nodes[int(np.argmin(share))]
-        said = " and ".join([*self._amounts(pod, node), *self._clashes(pod, node)])
-        return node, f"Node {node} comes nearest: {said}"
+        said = Text.joined([*self._amounts(pod, node), *self._clashes(pod, node)], " and ")
+        return node, f"Node {node} comes nearest: " + said
 
     def slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
         """Which nodes would take more pods of some classes if more pods might run there, to be appended.
@@ -111,9 +111,9 @@ class NearestNode:
                 found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
         return found
 
-    def _clashes(self, pod: Pod, node: str) -> list[str]:
+    def _clashes(self, pod: Pod, node: str) -> list[Text]:
         return [
-            f"host port {port.ip}:{port.port}/{port.protocol} is taken by Pod {other.key}"
+            f"host port {port.ip}:{port.port}/{port.protocol} is taken by " + pod_names([other])
             for port in pod.host_ports
             for other in self._ports.get(node, ())
             if any(port.clashes(theirs) for theirs in other.host_ports)
@@ -324,10 +324,10 @@ class NecessaryConditions:
         causes["host port taken"] = int((eligible & ~lacking.any(axis=1)).sum())
         causes["not eligible"] = int((~eligible).sum())
         text = counted({cause: count for cause, count in causes.items() if count})
-        node, said = self.nearest.to(pod, eligible)
+        node, nearest = self.nearest.to(pod, eligible)
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
-        message = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; {said}{but}"
-        return Cause("InsufficientResources", message + self._role(index), frozenset({node}))
+        counts = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; "
+        return Cause("InsufficientResources", counts + nearest + but + self._role(index), frozenset({node}))
 
     def _role(self, index: int) -> str:
         """Which role pods of a class have in a group that asks for roles, to be appended; empty: none."""

@@ -262,7 +262,8 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         """Why a batch may not go out; empty where it may."""
-        forbidden = next(filter(None, (self._lost(), self._paused(), self._server.open, self._unheard)), None)
+        refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
+        forbidden = next(filter(None, (self._lost(), self._paused(), refused, self._unheard)), None)
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
