@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -221,6 +222,7 @@ class Pass:
     exit_code: int = 0  #: of the error, where a loop goes on after it
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
+    lease_left: Callable[[], float] = lambda: math.inf  #: seconds until it may no longer write
     watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
@@ -324,6 +326,7 @@ def run_pass(
 def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
     """Make a pass as the leader, unless all passes are paused."""
     done.leader, done.lost, done.paused = elector.holder, lambda: elector.lost, lambda: elector.paused
+    done.lease_left = lambda: elector.left
     if done.paused() is None:
         make()
 
@@ -588,7 +591,7 @@ def _bind(
     answered = partial(done.watch, f"binding {pods}")
     answered()
     carried_out = execute_plan(
-        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered
+        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered, done.lease_left
     )
     done.refused = _refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
