@@ -83,11 +83,14 @@ _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 class Unanswered(ClusterError):
-    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``."""
+    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``.
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    ``why`` says what came in its place, in words that tenants may read: without what was asked, and where.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True, why: str = "") -> None:
         super().__init__(message)
-        self.sent = sent
+        self.sent, self.why = sent, why or message
 
 
 class Forbidden(ClusterError):
@@ -436,7 +439,8 @@ class Client:
             )
         except urllib3.exceptions.HTTPError as error:
             never = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
-            raise Unanswered(f"{self.url}{path}: {error}", sent=not isinstance(error, never)) from error
+            why = _no_answer(error, timeout)
+            raise Unanswered(f"{self.url}{path}: {why}", sent=not isinstance(error, never), why=why) from error
         self._clock.note(answer.headers, asked)
         return Response(answer.status, answer.data, _again_after(answer.headers))
 
@@ -478,7 +482,7 @@ class Client:
             finally:
                 answer.close()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Unanswered(f"{self.url}{path}: {error}") from error
+            raise Unanswered(f"{self.url}{path}: {_no_answer(error, _READ * 2)}") from error
 
     def _request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any
@@ -494,7 +498,7 @@ class Client:
         except ClusterError as error:
             answer.close()
             message = f"{self.url}: the server does not know who we are (401), and that cannot be read anew: {error}"
-            raise Unanswered(message, sent=False) from error
+            raise Unanswered(message, sent=False, why="the server does not know who placer is (401)") from error
         if found is None:
             return answer
         answer.close()
@@ -516,7 +520,7 @@ class Client:
         except urllib3.exceptions.SSLError as error:
             raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
         except urllib3.exceptions.HTTPError as error:
-            return None, None, str(error)
+            return None, None, _no_answer(error, _READ)
         if answer.status in (200, 404, 410):
             return Response(answer.status, text), None, ""
         message = _message(text)
@@ -536,6 +540,19 @@ def own_namespace() -> str | None:
             return file.read().strip() or None
     except OSError:
         return None
+
+
+def _no_answer(error: Exception, seconds: float) -> str:
+    """Why no answer came, in words: those of the library are about its own objects."""
+    import urllib3
+
+    cause = getattr(error, "reason", None)
+    error = cause if isinstance(cause, Exception) else error
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return f"no connection to the server: {str(error).rpartition(': ')[2]}"
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return f"no answer within {seconds:g} s"
+    return f"the connection broke before the answer was whole ({type(error).__name__})"
 
 
 def _shut(answer: urllib3.BaseHTTPResponse) -> None:

@@ -202,7 +202,7 @@ def _post(
         else:
             answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
-        return _Failure(str(error), look=True, doubt=error.sent or nominated)
+        return _Failure(error.why, look=True, doubt=error.sent or nominated)
     except _Stopped as error:
         return _Failure(str(error), look=True, doubt=True, final=True)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
