@@ -652,7 +652,8 @@ CONDITIONS: Mapping[ConditionReason, Code] = {
     ),
     "SchedulerError": Code(
         "The pod had a place in the plan, and something went wrong before it was bound; the next pass tries again.",
-        "left for the next pass: Pod ml/train-0: the kubelet of Node n1 rejected it (TopologyAffinityError)",
+        "half-bound: 5 of 6 run since 12:00:00 UTC, rolled back at 12:05:00 UTC unless it is complete; Pod ml/train-0: "
+        "the kubelet of Node n1 rejected it (TopologyAffinityError)",
         "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
         "or who else changes these pods.",
     ),

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
@@ -622,7 +622,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
     done.workloads = remembered(done.workloads, (*rejected, *given_up), done.options.cool_down, now)
-    done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
+    done.gangs = [_told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
@@ -687,8 +687,11 @@ def _not_released(done: Pass) -> list[PlannedBinding]:
     return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
-def _told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
-    """A gang that was rolled back, with when it is tried again."""
+def _told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
+    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
+    if gang.state is GangState.HALF_BOUND and record is not None:
+        until = record.since + timedelta(seconds=patience) if patience < math.inf else None
+        return replace(gang, since=record.since, until=until)
     if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
         return gang
     return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")

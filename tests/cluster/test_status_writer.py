@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.views import PodView, read_view
-from placer.cluster.writing.status_writer import _OthersHidden, _says, _WaitingReason
-from placer.instance import Constraints, Instance, Key, Pod, PodState
+from placer.cluster.writing.pod_group_status import PodGroupStatus
+from placer.cluster.writing.status_writer import _OthersHidden, _says, _WaitingReason, _waits
+from placer.cluster.writing.volcano_pod_groups import _phase
+from placer.instance import Constraints, GroupKey, Instance, Key, Pod, PodState
 from placer.quantity import Resources
 from placer.scheduling_pass import Pass, PassOptions, run_pass
+from placer.solve import solve
 from tests.cluster.test_any_object import Double
 from tests.cluster.things import live_pod
-from tests.support import Document, node, pod_group
+from tests.support import Document, instance_of, node, pod_group
 
 #: The server's clock is years ahead of ours.
 NOW = datetime(2031, 1, 1, 12, 0, tzinfo=UTC)
@@ -143,3 +148,37 @@ def test_no_text_gets_a_name_of_another_namespace_past_the_last_look(text: str, 
     hidden = _OthersHidden(Instance({}, PODS, {}, namespaces={"0": {}}))
     told = hidden.told(text, "a")
     assert (told == text) if expected is None else (expected in told and "b/" not in told and "placer/p" not in told)
+
+
+def test_a_gang_that_an_earlier_pass_left_half_bound_says_so_and_until_when() -> None:
+    """Not only that there is no room for its last pod; an autoscaler looks for the reason of that all the same."""
+    members = [live_pod(f"train-{at}", group="train", cpu=2, node="n1" if at < 5 else None) for at in range(6)]
+    instance = instance_of(node("n1", cpu=10), pod_group("train", minMember=6), *members)
+    result, key = solve(instance, method="greedy"), GroupKey("scheduling.volcano.sh", "default", "train")
+    since = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    times = {"since": since, "until": since + timedelta(seconds=300)}
+    (wait,) = _waits(result, BindingPlan(), [GangOutcome(key, GangState.HALF_BOUND, **times)]).values()
+    said = "half-bound: 5 of 6 run since 12:00:00 UTC, rolled back at 12:05:00 UTC unless it is complete; "
+    assert wait.message.startswith(f"{said}InsufficientResources: ")
+    assert wait.reason == "Unschedulable"
+    missing = {Key("default", "train-5"): "no answer within 5 s"}
+    (wait,) = _waits(result, BindingPlan(), [GangOutcome(key, GangState.HALF_BOUND, missing=missing)]).values()
+    assert (wait.reason, wait.message) == (
+        "SchedulerError",
+        "half-bound: 5 of 6 run; Pod default/train-5: no answer within 5 s",
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "ready", "some", "expected"),
+    [
+        ("Pending", False, True, "Unknown"),
+        ("Inqueue", False, True, "Unknown"),
+        ("Inqueue", False, False, "Inqueue"),
+        ("Unknown", False, False, "Pending"),
+        ("Unknown", True, True, "Running"),
+    ],
+)
+def test_a_group_of_which_some_runs_is_not_pending(phase: str, ready: bool, some: bool, expected: str) -> None:
+    key = GroupKey("scheduling.volcano.sh", "default", "train")
+    assert _phase(phase, PodGroupStatus(key, ready, some)) == expected

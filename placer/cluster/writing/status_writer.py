@@ -252,12 +252,28 @@ def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> d
     for gang in gangs:
         if gang.state is GangState.LEFT:
             found[gang.key] = _WaitingReason("SchedulerError", f"left for the next pass: {gang.reason}")
-        elif gang.missing:
-            pod, why = next(iter(gang.missing.items()))
-            found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
         elif gang.state is GangState.HALF_BOUND:
-            found.setdefault(gang.key, _WaitingReason("SchedulerError", f"half-bound: {gang.reason}"))
+            found[gang.key] = _half_bound(result.instance, gang, found.get(gang.key))
+        elif gang.missing:
+            found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; {_first_missing(gang)}")
     return found
+
+
+def _half_bound(instance: Instance, gang: GangOutcome, why: _WaitingReason | None) -> _WaitingReason:
+    """How much of a gang runs, since when and until when, and what the rest lacks."""
+    group = instance.groups.get(gang.key)
+    run = len(gang.before) + len(gang.bound) if group is None else group.placed_before + len(gang.bound)
+    need = f" of {group.placed_before + group.need}" if group is not None else ""
+    since = f" since {gang.since:%H:%M:%S} UTC" if gang.since is not None else ""
+    until = f", rolled back at {gang.until:%H:%M:%S} UTC unless it is complete" if gang.until is not None else ""
+    lack = _first_missing(gang) if gang.missing else why.message if why is not None else gang.reason
+    reason = why.reason if why is not None and not gang.missing else "SchedulerError"
+    return _WaitingReason(reason, f"half-bound: {run}{need} run{since}{until}; {lack}")
+
+
+def _first_missing(gang: GangOutcome) -> str:
+    pod, why = next(iter(gang.missing.items()))
+    return f"Pod {pod}: {why}"
 
 
 def _counts(gang: GangOutcome) -> str:
