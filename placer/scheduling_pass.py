@@ -44,7 +44,14 @@ from placer.cluster.reading.gang_record import (
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    kept_off,
+    not_bound,
+    remembered,
+    waiting_workloads,
+)
 from placer.cluster.reading.snapshot import Identity, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
@@ -458,7 +465,8 @@ def read_cluster(
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
-        made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
+        apart, ours = kept_off(done.workloads, done.cooling), guarded(kept, options.guards)
+        made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done), apart)
         if done.holds:
             room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
             kept, made, done.reasons = room.snapshot, room.made, room.reasons
