@@ -72,7 +72,7 @@ from placer.scheduling_pass import (
 )
 from placer.solve import solve
 from placer.verify import verify
-from placer.words import Named, Names, Text, counted, some
+from placer.words import NamedThing, NameList, Sentence, counted, some
 
 __all__ = ["make_plan", "make_room_pass"]
 
@@ -415,23 +415,23 @@ class _Plan:
             f"evicted from Node {node}{target} so that {self._gain().told(key.namespace)}",
         )
 
-    def _gain(self) -> Text:
+    def _gain(self) -> Sentence:
         """Who gains, and what."""
         freed, gaining = self.placement.freed, sorted(self.gaining)
-        who = Text.listed([f"HyperNode {name}" for name in freed], _NAMED)
+        who = Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED)
         is_one = len(freed or gaining) == 1
         if not freed:
-            who = Text.of(Names(tuple(map(self._gaining, gaining)), _NAMED, "group"))
+            who = Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"))
         if self.placement.wanted:
             return who + f" {'has' if is_one else 'have'} room"
         return who + f" {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
 
-    def _gaining(self, key: GroupKey) -> Named:
+    def _gaining(self, key: GroupKey) -> NamedThing:
         """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
         group = self.read.groups.get(key)
         pods, priority = (group.pending, group.priority) if group is not None else ((), 0)
         uid = next((self.decided[pod].uid for pod in pods if pod in self.decided), "")
-        return Named(key.namespace, str(key), priority, len(pods), uid)
+        return NamedThing(key.namespace, str(key), priority, len(pods), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""

@@ -24,7 +24,7 @@ from typing import ClassVar
 from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance, Pod
 from placer.placement import MAXIMISED, Placement, Score, Value
-from placer.words import Text
+from placer.words import Sentence
 
 __all__ = [
     "WEIGHT",
@@ -64,7 +64,7 @@ class Reason:
     """Why pods stay pending: a code (:data:`placer.codes.REASONS`) and one sentence, with a text for each reader."""
 
     code: ReasonCode
-    text: str | Text
+    text: str | Sentence
 
     @property
     def message(self) -> str:

@@ -33,6 +33,7 @@ from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
+    Ages,
     GangRecord,
     HeldRoom,
     RecordedGangs,
@@ -233,6 +234,7 @@ class Pass:
     watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
+    ages: Ages = field(default_factory=Ages)  #: for how long gangs are half-bound, as the loop knows it
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -451,14 +453,17 @@ def read_cluster(
     if options.enqueue and not options.dry_run:
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
-        done.record = _recorded(client, done)
+        recorded = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
-        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
+        served = lists.served() if lists is not None else None
+        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates, served=served)
         if feed is not None:
             feed.open(taken, lists)
-        found += _rejected_since(client, done, taken)
+        found = [*tuple(done.heard or ()), *_rejected_since(client, done, recorded, taken)]
+        if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):  # else each was heard of
+            found += failed_pods(client, name, options.cool_down, gates=gates)
         now = server_time(client)
+        done.record = replace(recorded, gangs=done.ages.steady(recorded.gangs, now))
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
             done.began += now - datetime.now(UTC)
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
@@ -500,11 +505,11 @@ def _decided_first(done: Pass, instance: Instance) -> Result:
     return result
 
 
-def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:
+def _rejected_since(client: Client, done: Pass, recorded: RecordedGangs, taken: Snapshot) -> list[Rejection]:
     """What kubelets rejected since the pass before, where nobody has listened meanwhile."""
     if done.heard is not None or done.options.cool_down <= 0:
         return []
-    since = RejectedSince(done.record.unanswered, taken)
+    since = RejectedSince(recorded.unanswered, taken)
     found = since.ask(client, done.options.scheduler_name)
     if since.trouble is not None:
         done.troubles.append(since.trouble)
@@ -619,7 +624,8 @@ def _refused(client: Client, breaker: Breaker, plan: BindingPlan, carried_out: C
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
     """Roll back gangs that have been half-bound for too long, and record what stays so."""
-    now, record = server_time(client), done.record.gangs
+    now = server_time(client)
+    record = done.ages.steady(done.record.gangs, now)
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     grace = done.options.binding.grace

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Never
 
 __all__ = [
-    "Named",
-    "Names",
+    "NameList",
+    "NamedThing",
     "Owned",
-    "Text",
+    "Sentence",
     "amount_digits",
     "and_list",
     "counted",
@@ -135,7 +135,7 @@ def and_list(words: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedThing:
     """A thing of a Namespace that a sentence names, for those who may read its name.
 
     Parameters
@@ -160,7 +160,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameList:
     """A list of such things: each reader gets the names of their own, and how many others there are of which priority.
 
     Parameters
@@ -174,14 +174,15 @@ class Names:
 
     Examples
     --------
-    >>> names = Names((Named("a", "Pod a/x", 0), Named("b", "Pod b/y", 5), Named("b", "Pod b/z", 9)), 2)
+    >>> pods = (("a", "Pod a/x", 0), ("b", "Pod b/y", 5), ("b", "Pod b/z", 9))
+    >>> names = NameList(tuple(NamedThing(*pod) for pod in pods), 2)
     >>> names.told(None)
     'Pod a/x, Pod b/y and 1 more'
     >>> names.told("a")
     'Pod a/x and 2 pods of other Namespaces (priority 5 to 9)'
     """
 
-    found: tuple[Named, ...]
+    found: tuple[NamedThing, ...]
     most: int
     noun: str = "pod"
 
@@ -191,7 +192,7 @@ class Names:
         others = [each for each in self.found if namespace not in (None, each.namespace)]
         return and_list([*some(own, self.most), *([self._others(others)] if others else [])])
 
-    def _others(self, others: Sequence[Named]) -> str:
+    def _others(self, others: Sequence[NamedThing]) -> str:
         priorities = sorted({each.priority for each in others})
         span = " to ".join(f"{each}" for each in dict.fromkeys((priorities[0], priorities[-1])))
         pods = [] if self.noun == "pod" else [counted(sum(each.pods for each in others), "pod")]
@@ -215,8 +216,8 @@ class Owned:
     """
 
     namespaces: frozenset[str]
-    text: Text
-    other: Text
+    text: Sentence
+    other: Sentence
 
     def told(self, namespace: str | None) -> str:
         """The part for readers of a Namespace; None: for operators."""
@@ -224,7 +225,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Sentence:
     """A sentence of which readers in one Namespace get nothing that belongs to another: one source of several texts.
 
     It is put together by ``+`` and :meth:`listed`. It has no place in an f-string, which would have all readers get the
@@ -232,21 +233,21 @@ class Text:
 
     Examples
     --------
-    >>> text = Text.of("held by ", Names((Named("b", "Pod b/y", 5),), 3), " on Node n1")
+    >>> text = Sentence.of("held by ", NameList((NamedThing("b", "Pod b/y", 5),), 3), " on Node n1")
     >>> str(text), text.told("a")
     ('held by Pod b/y on Node n1', 'held by 1 pod of other Namespaces (priority 5) on Node n1')
     """
 
-    parts: tuple[str | Names | Owned, ...] = ()
+    parts: tuple[str | NameList | Owned, ...] = ()
 
     @classmethod
-    def of(cls, *parts: str | Names | Owned | Text) -> Text:
+    def of(cls, *parts: str | NameList | Owned | Sentence) -> Sentence:
         """Put parts together."""
-        flat = (each for part in parts for each in (part.parts if isinstance(part, Text) else (part,)))
+        flat = (each for part in parts for each in (part.parts if isinstance(part, Sentence) else (part,)))
         return cls(tuple(part for part in flat if part != ""))
 
     @classmethod
-    def listed(cls, words: Iterable[str | Text], most: int | None = None) -> Text:
+    def listed(cls, words: Iterable[str | Sentence], most: int | None = None) -> Sentence:
         """Some of them, as :func:`some` and :func:`and_list` put words together."""
         every = list(words)
         found = every if most is None else every[:most]
@@ -255,7 +256,7 @@ class Text:
         return cls.of(*(each for at, word in enumerate(found) for each in (_between(at, last), word)))
 
     @classmethod
-    def joined(cls, words: Iterable[str | Text], by: str = "; ") -> Text:
+    def joined(cls, words: Iterable[str | Sentence], by: str = "; ") -> Sentence:
         """Those that are not empty, with something between them."""
         found = [word for word in words if word]
         return cls.of(*(each for at, word in enumerate(found) for each in (by if at else "", word)))
@@ -268,16 +269,16 @@ class Text:
         return self.told(None)
 
     def __format__(self, spec: str) -> Never:
-        raise TypeError("a Text is put together by +: an f-string would make the text for operators of it")
+        raise TypeError("a Sentence is put together by +: an f-string would make the text for operators of it")
 
     def __bool__(self) -> bool:
         return bool(self.parts)
 
-    def __add__(self, other: str | Text) -> Text:
-        return Text.of(self, other)
+    def __add__(self, other: str | Sentence) -> Sentence:
+        return Sentence.of(self, other)
 
-    def __radd__(self, other: str) -> Text:
-        return Text.of(other, self)
+    def __radd__(self, other: str) -> Sentence:
+        return Sentence.of(other, self)
 
 
 def _between(at: int, last: int) -> str:

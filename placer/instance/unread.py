@@ -184,15 +184,7 @@ class _Doubts:
         labels = written.metadata.labels or {}
         if APP_GROUP_LABEL in labels:
             yield from self._kind("app_groups")
-        named, makers = labels.get(APP_GROUP_LABEL), _makers(written)
-        for each, listed in self._app_groups:
-            is_near = each.namespace == pod.namespace
-            if named:
-                may_be = named == each.name and (is_near or pod.app_group is None)
-            else:
-                may_be = is_near and (listed is None or not listed.isdisjoint(makers))
-            if may_be:
-                yield each.label
+        yield from (each.label for each, listed in self._app_groups if _may_name(each, listed, pod, written))
         if pod.app_group is not None:
             yield from self._network
 
@@ -234,6 +226,14 @@ def _listed_names(app_group: UnreadObject) -> frozenset[str] | None:
     names = {each.get("name") for each in workloads if isinstance(each, dict)}
     is_whole = all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in workloads)
     return frozenset(map(str, names)) if is_whole else None
+
+
+def _may_name(app_group: UnreadObject, listed: frozenset[str] | None, pod: Pod, written: PodManifest) -> bool:
+    """Whether a pod may be of an AppGroup that lists some workloads: its label says so, or else its owner."""
+    named, is_near = (written.metadata.labels or {}).get(APP_GROUP_LABEL), app_group.namespace == pod.namespace
+    if named:
+        return named == app_group.name and (is_near or pod.app_group is None)
+    return is_near and (listed is None or not listed.isdisjoint(_makers(written)))
 
 
 def _makers(pod: PodManifest) -> set[str]:

@@ -9,7 +9,7 @@ from placer.codes import ReasonCode
 from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
-from placer.words import Named, Names, Text
+from placer.words import NamedThing, NameList, Sentence
 
 __all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "pod_names", "shape_text"]
 
@@ -28,7 +28,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Text:
+def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Sentence:
     """Write a list of pods, each reader's own by name.
 
     Parameters
@@ -38,7 +38,7 @@ def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Po
     word
         What is said of each.
     """
-    return Text.of(Names(tuple(Named(pod.key.namespace, word(pod), pod.priority) for pod in pods), NAMED))
+    return Sentence.of(NameList(tuple(NamedThing(pod.key.namespace, word(pod), pod.priority) for pod in pods), NAMED))
 
 
 def shape_text(requests: Mapping[str, int]) -> str:
@@ -88,7 +88,7 @@ class Cause:
     """
 
     code: ReasonCode
-    message: str | Text
+    message: str | Sentence
     nodes: frozenset[str] | None = None
     held: str = ""
     holds: Callable[[Pod, str], bool] | None = _no_pod

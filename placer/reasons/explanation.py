@@ -27,7 +27,7 @@ from placer.reasons.next_steps import Steps, next_steps
 from placer.reasons.prerequisites import never_placeable, never_ready
 from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
-from placer.words import Named, Names, Text
+from placer.words import NamedThing, NameList, Sentence
 
 __all__ = ["Beside", "Causes", "reasons"]
 
@@ -115,7 +115,7 @@ class Causes:
         dense = make_dense(left)
         return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
 
-    def until_ended(self, key: GroupKey, cause: Cause) -> Text:
+    def until_ended(self, key: GroupKey, cause: Cause) -> Sentence:
         """That a group fits once pods that are being deleted have ended, to be appended; empty where that is not so.
 
         Parameters
@@ -126,7 +126,7 @@ class Causes:
             What keeps it out beside them; those on its nodes are named first, then others on nodes for its pods.
         """
         if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
-            return Text()
+            return Sentence()
         asked = {self.instance.pods[pod].constraints for pod in self.left[key]}
         nodes = self.instance.nodes
 
@@ -260,7 +260,7 @@ class Beside:
         entries = [(index, node, count, prices[index] * count) for (index, node), count in sorted(solution.items())]
         self.classes, self.nodes, self.pods, self.prices = np.array(entries, dtype=np.int64).reshape(-1, 4).T
         self.groups = np.array([each.group for each in self.dense.classes], dtype=np.int64)[self.classes]
-        self._names: dict[tuple[int, GroupKey | None], tuple[Cause, Text]] = {}
+        self._names: dict[tuple[int, GroupKey | None], tuple[Cause, Sentence]] = {}
         self._usable: dict[object, BoolArray] = {}
 
     @cached_property
@@ -287,7 +287,7 @@ class Beside:
         until = self._after.until_ended(key, cause) if self.ending else ""
         return Reason("Outcompeted", "fits alone; beside this placement: " + cause.message + held + until)
 
-    def _held_once(self, cause: Cause, key: GroupKey) -> Text:
+    def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
         """Groups of which nothing is placed share a cause, and who is in their way."""
         # The cause is kept beside the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
@@ -295,7 +295,7 @@ class Beside:
             self._names[place] = cause, self._held(cause, key)
         return self._names[place][1]
 
-    def _held(self, cause: Cause, key: GroupKey) -> Text:
+    def _held(self, cause: Cause, key: GroupKey) -> Sentence:
         """New pods that are in the way, group by group."""
         number = self.causes.index[key]
         wherever = self._held_wherever(cause, number)
@@ -306,10 +306,10 @@ class Beside:
             names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
         return wherever + ("; the room went to " + names if names else "")
 
-    def _held_wherever(self, cause: Cause, number: int) -> Text:
+    def _held_wherever(self, cause: Cause, number: int) -> Sentence:
         """The same of pods that are in the way wherever they are."""
         if not cause.held or cause.holds is None:
-            return Text()
+            return Sentence()
         pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
         entries = zip(self.classes.tolist(), self.nodes.tolist(), strict=True)
         holding = [cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries]
@@ -335,7 +335,7 @@ class Beside:
             self._usable[key] = within & self.dense.masks[list(masks)].any(axis=0)
         return self._usable[key]
 
-    def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> Text:
+    def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> Sentence:
         """Groups of the entries, those with most first."""
         amounts = np.zeros(len(self.dense.groups), dtype=np.int64)
         pods = np.zeros(len(self.dense.groups), dtype=np.int64)
@@ -344,10 +344,10 @@ class Beside:
         pods[own] = 0
         order = sorted(np.flatnonzero(pods).tolist(), key=lambda group: (-int(amounts[group]), group))
         names = tuple(self._name(self.dense.groups[group].key, int(pods[group])) for group in order)
-        return Text.of(Names(names, NAMED, "group")) if names else Text()
+        return Sentence.of(NameList(names, NAMED, "group")) if names else Sentence()
 
-    def _name(self, key: GroupKey, pods: int) -> Named:
-        return Named(key.namespace, f"{key} ({plural(pods, 'pod')})", self.instance.groups[key].priority, pods)
+    def _name(self, key: GroupKey, pods: int) -> NamedThing:
+        return NamedThing(key.namespace, f"{key} ({plural(pods, 'pod')})", self.instance.groups[key].priority, pods)
 
 
 #: What asking beside the placement costs before the first answer, as a multiple of making the arrays: they are made
@@ -403,5 +403,5 @@ def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, R
     kept = {key: cause for key, cause in found.items() if cause is not None}
     ending = kept if deadline.left > REBUILT * build else {}
     until = {key: causes.until_ended(key, kept[key]) for key in deadline.each(ending)}
-    told = {key: Reason(cause.code, cause.message + until.get(key, Text())) for key, cause in kept.items()}
+    told = {key: Reason(cause.code, cause.message + until.get(key, Sentence())) for key, cause in kept.items()}
     return {key: told.get(key, FITS_ALONE) for key in found}

@@ -15,7 +15,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.reasons.cause import Cause, plural
 from placer.verify.calls import bandwidth, network_cost
-from placer.words import Owned, Text
+from placer.words import Owned, Sentence
 
 __all__ = ["calls_cause", "zones_cause"]
 
@@ -73,23 +73,23 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     return replace(told, message=message + nearest + said, nodes=found.near)
 
 
-def _broken_words(instance: Instance, violation: Violation, calling: Collection[Key]) -> Text:
+def _broken_words(instance: Instance, violation: Violation, calling: Collection[Key]) -> Sentence:
     """A violation, which names AppGroups that call, and the NetworkTopology."""
     network, rest = instance.network, violation.message
     whose = frozenset(key.namespace for key in calling)
     topology = f"NetworkTopology {network.topology}" if network is not None else ""
     if network is not None and network.topology is not None and rest.startswith(topology):
-        named = Owned(frozenset((network.topology.namespace,)), Text.of(topology), Text.of("NetworkTopology"))
-        return Text.of(named, _of_callers(whose, rest.removeprefix(topology), ": a link carries too much"))
+        named = Owned(frozenset((network.topology.namespace,)), Sentence.of(topology), Sentence.of("NetworkTopology"))
+        return Sentence.of(named, _of_callers(whose, rest.removeprefix(topology), ": a link carries too much"))
     return _of_callers(whose, rest, "calls would cost more than they may")
 
 
-def _of_callers(whose: frozenset[str], text: str, other: str) -> Text:
+def _of_callers(whose: frozenset[str], text: str, other: str) -> Sentence:
     """What is said of calls, for readers of the Namespace of their AppGroup, which need not be that of its pods."""
-    return Text.of(Owned(whose, Text.of(text), Text.of(other))) if len(whose) == 1 else Text.of(other)
+    return Sentence.of(Owned(whose, Sentence.of(text), Sentence.of(other))) if len(whose) == 1 else Sentence.of(other)
 
 
-def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> Text:
+def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> Sentence:
     """What the group's calls may cost, or take of links; some of them."""
     texts = {}
     for pod, each in _calls(instance, dense, group):
@@ -103,7 +103,7 @@ def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -
             continue
         texts[said] = _of_callers(whose, said, "a dependency of an AppGroup of another Namespace")
     more = len(texts) - NAMED
-    return Text.joined(list(texts.values())[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Sentence.joined(list(texts.values())[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
@@ -248,9 +248,9 @@ def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     pod = instance.pods[dense.classes[index].pods[0]]
     nodes = np.flatnonzero(replace(dense, numa=None).fits(index)).tolist()
     refusing = [node for node in nodes if not numa.admits(node, [(index, 1)])]
-    own = Owned(frozenset((pod.key.namespace,)), Text.of(f"Pod {pod.key}"), Text.of("such a pod"))
+    own = Owned(frozenset((pod.key.namespace,)), Sentence.of(f"Pod {pod.key}"), Sentence.of("such a pod"))
     admitting = f": {len(nodes) - len(refusing)}/{len(nodes)} nodes with room for "
-    text = cause.message + admitting + Text.of(own, " admit it")
+    text = cause.message + admitting + Sentence.of(own, " admit it")
     if not refusing or pod.numa is None:
         return replace(cause, message=text)
     best = min(refusing, key=lambda node: (_lacking(numa, index, node), dense.nodes[node]))

@@ -23,7 +23,7 @@ from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import PODS, format_amount
 from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, pod_names, shape_text
 from placer.reasons.label_domains import LabelDomains
-from placer.words import Text, and_list, some
+from placer.words import Sentence, and_list, some
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -58,7 +58,7 @@ class NearestNode:
                 found[pod.node].append(pod)
         return found
 
-    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Text]:
+    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Sentence]:
         """The eligible node whose largest lack is the smallest share of what the pod asks, and what it lacks.
 
         Parameters
@@ -74,7 +74,7 @@ class NearestNode:
         share = np.where(asked > 0, lack, 0.0).max(axis=1, initial=0.0)
         share[~eligible] = np.inf
         node = self.dense.nodes[int(np.argmin(share))]
-        said = Text.joined([*self._amounts(pod, node), *self._clashes(pod, node)], " and ")
+        said = Sentence.joined([*self._amounts(pod, node), *self._clashes(pod, node)], " and ")
         return node, f"Node {node} comes nearest: " + said
 
     def slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
@@ -111,7 +111,7 @@ class NearestNode:
                 found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
         return found
 
-    def _clashes(self, pod: Pod, node: str) -> list[Text]:
+    def _clashes(self, pod: Pod, node: str) -> list[Sentence]:
         return [
             f"host port {port.ip}:{port.port}/{port.protocol} is taken by " + pod_names([other])
             for port in pod.host_ports

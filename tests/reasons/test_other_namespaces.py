@@ -12,7 +12,7 @@ from placer.cluster.writing.status_writer import _OthersHidden
 from placer.instance import Dependency, GroupKey, Instance, Key, Pod, Requirement
 from placer.instance.problem import AffinityTerm, PodSelector, SpreadLimit
 from placer.solve import solve
-from placer.words import Named, Names, Text
+from placer.words import NamedThing, NameList, Sentence
 from tests.tiny import tiny_network
 from tests.tiny_neighbours import tiny_neighbours, with_neighbours
 
@@ -168,8 +168,8 @@ def test_nor_does_any_of_many(part: int) -> None:
 
 
 def test_a_victim_reads_a_uid_of_who_gains() -> None:
-    gains = Names((Named("a", "PodGroup a/train", 7, 4, "1-2"), Named("b", "PodGroup b/eval", 9, 2, "3-4")), 3, "group")
-    text = "evicted so that " + Text.of(gains) + " are admitted"
+    groups = NamedThing("a", "PodGroup a/train", 7, 4, "1-2"), NamedThing("b", "PodGroup b/eval", 9, 2, "3-4")
+    text = "evicted so that " + Sentence.of(NameList(groups, 3, "group")) + " are admitted"
     assert str(text) == "evicted so that PodGroup a/train and PodGroup b/eval are admitted"
     others = "2 groups of other Namespaces (6 pods, priority 7 to 9, uid 1-2, 3-4)"
     assert text.told("c") == f"evicted so that {others} are admitted"

@@ -346,8 +346,7 @@ class SchedulerCache:
                 return
             if held.ours and view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
-                if (view.metadata.labels or {}) != held.labels and (pod := _pod(item)) is not None:
-                    self._relabel(key, held, pod)
+                self._compare_labels(key, held, view, item)
                 return
         self._pending.compare(view, item)
         self._read(key, view, item)
@@ -388,6 +387,12 @@ class SchedulerCache:
         self._release(key)
         self._room.hold(key, new)
         self._rules.came(key, pod, new.node, new.state)
+
+    def _compare_labels(self, key: Key, held: Holding, view: PodView, item: bytes) -> None:
+        """Hear of a pod of this pass that has other labels than it was bound with."""
+        pod = _pod(item) if (view.metadata.labels or {}) != held.labels and key in self._room.holdings else None
+        if pod is not None:
+            self._relabel(key, held, pod)
 
     def _relabel(self, key: Key, held: Holding, pod: PodManifest) -> None:
         """Hear of a pod that holds what it held, and may mean something else to others."""

@@ -76,6 +76,8 @@ _PAGE, _FIRST_PAGE, _GROWTH = 500, 5, 10
 #: of one object all is read; a server keeps 1.5 MiB. Pages aim at half of it, so that objects somewhat larger than
 #: those before cost no second question, and a first page never does.
 _PAGE_BYTES = 8 * 2**20
+#: Seconds by which the server's clock may be another one at once, and answers in a row that must agree on more.
+_JUMP, _AGREEING = 5.0, 3
 #: How often a list is begun anew that took so long that the server forgot where we were.
 _STARTS = 3
 #: Where a kubelet writes the namespace of a pod with a service account.
@@ -292,7 +294,8 @@ class ServerClock:
     somewhen between question and answer: each says that the server is ahead of our monotonic clock by so much at least,
     and by so much at most. The most that was said at least so stays as long as no answer contradicts it. So the time
     does not go back by a part of a second from one answer to the next, as it would if the last one counted; it does
-    where the server's clock was put back.
+    where the server's clock was put back. Of several servers one may have another time, so a jump of some seconds
+    counts once three answers in a row agree on it.
 
     Parameters
     ----------
@@ -303,6 +306,7 @@ class ServerClock:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._ahead: float | None = None
+        self._jumped: list[float] = []  # how far ahead the last answers said in a row that the server is, all the same
 
     def now(self) -> datetime:
         """The least that it may be there."""
@@ -316,8 +320,18 @@ class ServerClock:
             second = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
             least, most = second - self._clock(), second + 1 - asked
             with self._lock:
-                if self._ahead is None or not least <= self._ahead <= most:
-                    self._ahead = least
+                self._heard(least, most)
+
+    def _heard(self, least: float, most: float) -> None:
+        if self._ahead is not None and least <= self._ahead <= most:
+            self._jumped.clear()
+            return
+        if self._ahead is not None and (least > self._ahead + _JUMP or most < self._ahead - _JUMP):
+            self._jumped = [each for each in self._jumped if abs(each - least) <= _JUMP] + [least]
+            if len(self._jumped) < _AGREEING:
+                return
+        self._ahead = least
+        self._jumped.clear()
 
 
 class Client:

@@ -181,7 +181,7 @@ def write_status(
     hidden = _OthersHidden(result.instance)
     writer = _StatusWriter(server, scheduler_name, options.limit, stop, hidden, gates=gates)
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
-    waits = {key: replace(wait, message=hidden.told(wait.message, key.namespace)) for key, wait in waits.items()}
+    waits = hidden.in_all(waits)
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
@@ -445,6 +445,10 @@ class _OthersHidden:
             self._names.setdefault(key.namespace, {})[key.name] = group.priority
         for pod, each in instance.pods.items():
             self._names.setdefault(pod.namespace, {})[pod.name] = each.priority
+
+    def in_all(self, waits: Mapping[GroupKey, _WaitingReason]) -> dict[GroupKey, _WaitingReason]:
+        """Why gangs wait, for readers of the Namespace of each."""
+        return {key: replace(wait, message=self.told(wait.message, key.namespace)) for key, wait in waits.items()}
 
     def told(self, text: str, namespace: str) -> str:
         """The text for readers of a Namespace."""
