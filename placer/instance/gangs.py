@@ -14,7 +14,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
-from placer.instance.findings import Findings
+from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
