@@ -507,3 +507,12 @@ def test_a_jump_of_the_servers_clock_makes_no_gang_older() -> None:
     anew = {key("a"): GangRecord(NOW + timedelta(seconds=9), frozenset())}
     assert ages.steady(anew, NOW + timedelta(seconds=10)) == anew
     assert Ages(lambda: 0.0).steady(record, ahead) == record
+
+
+def test_without_patience_a_gang_goes_though_the_clock_is_a_part_of_a_second_behind() -> None:
+    found = GangOutcome(key("a"), GangState.HALF_BOUND)
+    record = {key("a"): GangRecord(NOW, frozenset())}
+    made = world(*gang("a", 2))
+    early = NOW - timedelta(seconds=0.5)
+    assert next_to_go(made.instance, [found], {}, record, 0.0, early) == ([key("a")], [])
+    assert next_to_go(made.instance, [found], {}, record, 1.0, early) == ([], [])
