@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
@@ -23,7 +22,6 @@ from placer.kube.marks import (
     Place,
 )
 from placer.kube.unread_kinds import LIMITS
-from placer.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -93,14 +91,18 @@ def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> No
 
     Objects that such pods name are a finding of ``gangs``.
     """
-    counts = Counter[tuple[str, str]]()
-    for pod in (each for each in pods if is_daemon(each.metadata)):
-        said = _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS)
-        counts[_daemon(pod), " and ".join(sorted(words for _, words in said))] += 1
-    for maker, marks in filter(itemgetter(1), counts):
-        these = "" if maker.startswith("static") else f"{counted(counts[maker, marks], 'pod')} of "
+    daemons = [pod for pod in pods if is_daemon(pod.metadata)]
+    counts = Counter((_daemon(pod), words) for pod in daemons if (words := _of_gangs(pod)))
+    for (maker, marks), count in counts.items():
+        these = "" if maker.startswith("static") else f"{count:,} pod{'s' * (count > 1)} of "
         message = f"{marks} of {these}{maker}: in no gang, since each pod belongs to its node"
         findings.add("FieldIgnored", maker.removeprefix("static "), message)
+
+
+def _of_gangs(pod: PodManifest) -> str:
+    """The marks of gangs that a pod bears, in words; empty: none."""
+    said = _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS)
+    return " and ".join(sorted(words for _, words in said))
 
 
 def _daemon(pod: PodManifest) -> str:
