@@ -20,7 +20,7 @@ from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIK
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.kube.base import Labels, Metadata, controller
-from placer.kube.marks import KAI_GROUP
+from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -214,6 +214,7 @@ class GangReader:
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
         """Make the gang that marks of pods declare; ``missing`` says which object of it must be there and is not."""
         queue, key = None, read.key
+        topology, limit = self._topology(read.topology, str(key), f"annotation {VOLCANO_TOPOLOGY_MODE}")
         if key.api_group == VOLCANO:
             named = (self.queues.named(pod.metadata) for pod in read.pods)
             queue = self.queues.of_group(next(filter(None, named), None), key.namespace, str(key))
@@ -221,10 +222,10 @@ class GangReader:
             key,
             min_member=read.min_member,
             min_task_member=read.roles,
-            topology=self._wanted(None),
+            topology=self._wanted(topology),
             queue=queue,
             created=min((created(pod.metadata) for pod in read.pods), default=0.0),
-            invalid=read.invalid or missing,
+            invalid=read.invalid or limit or missing,
             stated=read.stated,
         )
         return Gang(group, unsupported=read.unsupported)

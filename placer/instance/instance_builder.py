@@ -108,7 +108,7 @@ from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
-from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
+from placer.instance.unread_kinds import absent_work, makers, makers_of, note_limits_not_read, note_pods_not_made
 from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
@@ -352,7 +352,7 @@ def make_instance(
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
-    pods_written = inherited_marks(objects, (*objects.pods, *made.pods))
+    pods_written = inherited_marks(objects, (*objects.pods, *made.pods), makers_of)
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings, _unread_gangs(objects))
     declared = _gangs(objects, made, pods_written, reader)
     simulated = {Key(pod.namespace, pod.name) for pod in made.pods} if cluster else None
@@ -579,7 +579,8 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
-    note_marks_ignored((entry.pod for entry in entries if entry.state in standing), findings)
+    pods = [entry.pod for entry in entries if entry.state in standing]
+    note_marks_ignored(pods, makers(pods, objects), findings)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)

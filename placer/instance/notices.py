@@ -22,17 +22,11 @@ from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
-from placer.kube.marks import (
-    ANNOTATIONS_ONLY,
-    HAMI_OTHER_TYPE,
-    HAMI_TYPE,
-    KOORDINATOR_MATCH,
-    KUEUE_PREFERRED,
-    LABELS_ONLY,
-)
+from placer.kube.marks import ANNOTATIONS_ONLY, KOORDINATOR_MATCH, LABELS_ONLY, decide_nothing
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
+    from placer.kube.base import NamespacedObject
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
@@ -130,14 +124,17 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, marks of pods that decide nothing: where they stand, or at all."""
+def note_marks_ignored(pods: Iterable[PodManifest], workloads: Iterable[NamespacedObject], findings: Findings) -> None:
+    """Note, once per key, marks of pods and of workloads that decide nothing: where they stand, or at all."""
     found: dict[str, set[str]] = {}
+    for each in workloads:
+        for mark in decide_nothing(each.kind, each.metadata.labels, each.metadata.annotations):
+            found.setdefault(mark, set()).add(f"{each.kind} {each.namespace}/{each.name}")
     for pod in pods:
         labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
         said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
         said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
-        said += [f"annotation {key}" for key in (HAMI_TYPE, HAMI_OTHER_TYPE) if key in notes]
+        said += decide_nothing("Pod", labels, notes)
         for words in said:
             found.setdefault(words, set()).add(f"Pod {pod.namespace}/{pod.name}")
     for words, subjects in found.items():
@@ -262,8 +259,7 @@ def _preferences(pod: PodManifest) -> Iterator[str]:
             yield "preferred affinity"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
         yield "ScheduleAnyway"
-    if KUEUE_PREFERRED in (pod.metadata.annotations or ()):
-        yield f"annotation {KUEUE_PREFERRED}"
+    yield from decide_nothing("Pod", pod.metadata.labels, pod.metadata.annotations, "PreferenceIgnored")
 
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"

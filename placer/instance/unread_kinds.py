@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import SET_LABELS
-from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods
+from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods, scheduler_of
 from placer.instance.problem import PodState
 from placer.instance.workload_blueprints import job_finished
 from placer.kube.base import NamespacedObject, controller
+from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["absent_work", "note_limits_not_read", "note_pods_not_made"]
+__all__ = ["absent_work", "makers", "makers_of", "note_limits_not_read", "note_pods_not_made"]
 
 #: Name of what stands for all objects of a kind that a cluster serves.
 _ALL = "*"
+#: Scheduler of YuniKorn, and marks by which pods name an application of it.
+_YUNIKORN = "yunikorn"
+_APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
 
 # ---------------------------------------------------------------------------------------------- workloads without pods
@@ -129,6 +133,7 @@ class _Named:
 
     def __init__(self, objects: Objects, made: Expansion) -> None:
         self._made = {id(pod.metadata) for pod in made.pods}
+        self._of_namespaces = {each.name: each.metadata.annotations or {} for each in objects.namespaces}
         self._notes: dict[str, dict[str, str]] = {}
         for each in _workloads(objects):
             notes = {**(each.metadata.annotations or {}), **(each.metadata.labels or {})}
@@ -143,14 +148,24 @@ class _Named:
     def _of(self, pod: PodManifest, limit: UnreadLimit) -> Iterator[str]:
         """Names of the objects that a pod, or a workload that makes it, names by a mark."""
         own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
-        for notes in (own, *(self._notes.get(each, {}) for each in _makers(pod))):
+        for notes in (own, *(self._notes.get(each, {}) for each in makers_of(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
+        if limit.plain_marks and (scheduler_of(pod) == _YUNIKORN or not _APPLICATION.isdisjoint(own)):
+            yield from (own[mark] for mark in limit.plain_marks if own.get(mark))
 
     def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
         """Whether a pod is in one of the namespaces that a limit holds for, of some only when it is made here."""
-        if not limit.of_namespace or namespaces.isdisjoint((pod.namespace, _ALL)):
-            return False
-        return not limit.on_making or id(pod.metadata) in self._made
+        is_within = limit.of_namespace and not namespaces.isdisjoint((pod.namespace, _ALL))
+        if not is_within and limit.namespace_marks:
+            notes = self._of_namespaces.get(pod.namespace, {})
+            is_within = any(notes.get(mark) for mark in limit.namespace_marks)
+        return is_within and (not limit.on_making or id(pod.metadata) in self._made)
+
+
+def makers(pods: Iterable[PodManifest], objects: Objects) -> list[NamespacedObject]:
+    """The workloads that make some of the pods, and the sets that these are of."""
+    named = {maker for pod in pods for maker in makers_of(pod)}
+    return [each for each in _workloads(objects) if _label(each) in named]
 
 
 def _workloads(objects: Objects) -> Iterator[NamespacedObject]:
@@ -162,7 +177,7 @@ def _label(each: NamespacedObject) -> str:
     return f"{each.kind} {each.namespace}/{each.name}"
 
 
-def _makers(pod: PodManifest) -> Iterator[str]:
+def makers_of(pod: PodManifest) -> Iterator[str]:
     """The workload that makes a pod, and the set that it is of."""
     owner = controller(pod.metadata)
     if owner is not None:

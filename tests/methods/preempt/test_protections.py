@@ -28,6 +28,8 @@ from tests.tiny_disruption import tiny_defrag, tiny_disruption, tiny_repair
 OWNER = OwnerReference(api_version="batch/v1", kind="Job", name="job", controller=True)
 #: A value of each mark that protects, and one that does not.
 VALUES = {"karpenter.sh/do-not-disrupt": ("true", "false"), "karpenter.sh/do-not-evict": ("true", "false")}
+VALUES |= {"scheduling.koordinator.sh/disable-preemptible": ("true", "false")}
+VALUES |= {"scheduling.koordinator.sh/eviction-cost": ("2147483647", "100")}
 VALUES |= {"kai.scheduler/preemptibility": ("non-preemptible", "preemptible")}
 POD_MARKS = [each for each in MARKS if each.meaning is Meaning.PROTECTED and "Pod" in each.on]
 

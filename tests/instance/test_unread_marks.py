@@ -1,0 +1,185 @@
+"""Marks that no rule reads: a finding names each, or the pods wait; and the topology of a gang of Volcano's marks."""
+
+from __future__ import annotations
+
+import pytest
+
+import placer
+from placer.instance import Instance
+from placer.kube import marks
+from placer.kube.marks import MARKS, Mark, Place
+from placer.verify import verify
+from tests.support import Document, hyper_node, instance_of, node, pod
+
+IGNORED = [mark for mark in MARKS if mark.reading.startswith("FieldIgnored")]
+MODE, TIER = marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER
+
+
+def bearing(mark: Mark, value: str = "x") -> dict[str, dict[str, str]]:
+    return {f"{mark.place.value}s": {mark.name: value}}
+
+
+def job(name: str = "j", *, pods: int = 1, template: Document | None = None, **metadata: object) -> Document:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"parallelism": pods, "completions": pods, "template": {"metadata": template or {}, "spec": spec}},
+    }
+
+
+def said(*documents: Document) -> list[str]:
+    return [each.message for each in instance_of(node("n1"), *documents).findings]
+
+
+def placed(instance: Instance) -> list[str]:
+    placement = placer.solve(instance, method="greedy").placement
+    assert placement is not None
+    assert not list(verify(instance, placement))
+    return sorted(binding.node for binding in placement.bindings)
+
+
+@pytest.mark.parametrize("mark", IGNORED, ids=lambda mark: f"{mark.place.value} {mark.name}")
+def test_a_mark_that_no_rule_reads_is_a_finding(mark: Mark) -> None:
+    value = "LSR" if mark.name == marks.KOORDINATOR_QOS else "x"
+    words = f"{mark.place.value} {mark.name} of"
+    assert said(pod("p", **bearing(mark, value))) == [f"{words} Pod default/p decides nothing"]
+    if "Job" in mark.on:
+        assert said(job(**bearing(mark, value))) == [f"{words} Job default/j decides nothing"]
+
+
+def test_a_class_of_koordinator_that_binds_no_cpus_is_no_finding() -> None:
+    assert said(pod("p", labels={marks.KOORDINATOR_QOS: "LS"})) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheduler", "found"),
+    [
+        ({"queue": "root.a"}, "yunikorn", True),
+        ({"queue": "root.a", "applicationId": "x"}, None, True),
+        ({"queue": "root.a"}, None, False),
+        ({"applicationId": "x"}, "yunikorn", False),
+    ],
+)
+def test_the_plain_label_of_a_queue_counts_for_pods_of_yunikorn(
+    labels: dict[str, str], scheduler: str | None, found: bool
+) -> None:
+    spec = {"schedulerName": scheduler} if scheduler else {}
+    messages = said(pod("p", labels=labels, spec=spec))
+    assert messages == (
+        ["queue of YuniKorn is not read: the limits of root.a that hold for Pod default/p decide nothing"]
+        if found
+        else []
+    )
+
+
+def namespace(**annotations: str) -> Document:
+    notes = {key.replace("__", "/"): value for key, value in annotations.items()}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": notes}}
+
+
+@pytest.mark.parametrize("mark", marks.YUNIKORN_QUOTAS)
+def test_quotas_of_a_namespace_are_a_finding(mark: str) -> None:
+    limited = namespace(**{mark: "4"})
+    message = "queue of YuniKorn is not read: the limits that hold for Pod default/p decide nothing"
+    assert said(limited, pod("p")) == [message]
+    assert said(namespace(**{mark: ""}), pod("p")) == []
+
+
+@pytest.mark.parametrize("mark", marks.NAMESPACE_SELECTORS)
+def test_a_node_selector_of_a_namespace_counts_for_pods_that_are_made_here(mark: str) -> None:
+    selecting = namespace(**{mark: "disk=ssd"})
+    message = "node selector of a Namespace is not read: the limits that hold for Pod default/j-0 decide nothing"
+    assert said(selecting, job()) == [message]
+    assert said(selecting, pod("p")) == []
+
+
+@pytest.mark.parametrize("mark", marks.KAI_TOPOLOGIES)
+def test_a_topology_of_kai_keeps_pods_waiting_whoever_states_it(mark: str) -> None:
+    why = (f"metadata.annotations[{mark}]: a topology of KAI",)
+    for written in (pod("p", annotations={mark: "rack"}), job(annotations={mark: "rack"})):
+        instance = instance_of(node("n1"), written)
+        assert placed(instance) == []
+        assert [each.unsupported for each in instance.pending] == [why]
+    assert placed(instance_of(node("n1"), pod("p", annotations={mark: ""}))) == ["n1"]
+
+
+def test_a_topology_of_kai_of_a_set_counts_for_the_pods_of_its_jobs() -> None:
+    written = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "s", "namespace": "default", "annotations": {marks.KAI_REQUIRED: "rack"}},
+        "spec": {"replicatedJobs": [{"name": "r", "replicas": 2, "template": {"spec": job()["spec"]}}]},
+    }
+    instance = instance_of(node("n1"), written)
+    assert len(instance.pending) == 2
+    assert placed(instance) == []
+
+
+def test_a_preferred_topology_of_kai_is_a_preference() -> None:
+    notes = {marks.KAI_PREFERRED: "rack"}
+    found = instance_of(node("n1"), pod("p", annotations=notes)).findings
+    assert [each.code for each in found] == ["PreferenceIgnored"]
+
+
+@pytest.mark.parametrize("mark", [marks.LIGHT_MATCH, marks.KOORDINATOR_MATCH])
+def test_a_policy_of_matching_that_is_not_modelled_refuses_a_gang_by_either_name(mark: str) -> None:
+    notes = {marks.KOORDINATOR_GANG: "g", marks.KOORDINATOR_MINIMUM: "1"}
+    assert placed(instance_of(node("n1"), pod("p", annotations={**notes, mark: "only-waiting"}))) == []
+    assert placed(instance_of(node("n1"), pod("p", annotations={**notes, mark: "once-satisfied"}))) == ["n1"]
+
+
+# -------------------------------------------------------------------- the topology of a gang of Volcano's annotations
+
+
+def two_racks(pods: int, **notes: str) -> Instance:
+    """Two racks of two nodes of one cpu each, and the pods of one Job."""
+    nodes = [node(f"{rack}{index}", cpu=1) for rack in "ab" for index in range(2)]
+    racks = [hyper_node(rack, 1, nodes=(f"{rack}0", f"{rack}1")) for rack in "ab"]
+    written = {key.replace("__", "/"): value for key, value in notes.items()}
+    return instance_of(*nodes, *racks, job(pods=pods, template={"annotations": written}))
+
+
+def test_a_hard_topology_keeps_the_pods_of_an_owner_in_one_domain() -> None:
+    gang = {marks.VOLCANO_GROUP_MINIMUM: "2", MODE: "hard", TIER: "1"}
+    assert placed(two_racks(2, **gang)) in (["a0", "a1"], ["b0", "b1"])
+    assert placed(two_racks(3, **{**gang, marks.VOLCANO_GROUP_MINIMUM: "3"})) == []
+    assert len(placed(two_racks(3, **{**gang, marks.VOLCANO_GROUP_MINIMUM: "3", TIER: "2"}))) == 3
+
+
+def test_without_a_minimum_one_pod_is_needed_and_the_others_are_near_it() -> None:
+    assert len(placed(two_racks(3, **{TIER: "1"}))) == 2
+
+
+def test_a_soft_topology_is_no_limit() -> None:
+    assert len(placed(two_racks(3, **{marks.VOLCANO_GROUP_MINIMUM: "3", MODE: "Soft", TIER: "1"}))) == 3
+
+
+def test_a_tier_that_is_no_number_keeps_the_gang_waiting() -> None:
+    instance = two_racks(2, **{MODE: "hard", TIER: "rack"})
+    assert placed(instance) == []
+    (group,) = [each for each in instance.groups.values() if each.pending]
+    assert group.invalid is not None
+    assert f"annotation {TIER} of Pod default/j-0: found 'rack', expected a number" in group.invalid
+
+
+def test_a_hard_topology_without_a_tier_is_a_finding() -> None:
+    found = two_racks(2, **{MODE: "hard"}).findings
+    assert [each.code for each in found] == ["HardWithoutLimit"]
+    assert found[0].message.startswith(f"annotation {MODE} of PodGroup ")
+
+
+def test_pods_that_state_two_tiers_have_the_lower_one() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+    pods = [
+        pod(name, cpu=1, annotations={TIER: tier}, metadata={"ownerReferences": [owner]})
+        for name, tier in (("p", "1"), ("q", "2"))
+    ]
+    instance = instance_of(node("a0", cpu=1), node("b0", cpu=1), hyper_node("a", 1, nodes=("a0",)), *pods)
+    assert placed(instance) == ["a0"]
+    assert ["the least counts" in each.message for each in instance.findings] == [True]
+
+
+def test_every_such_mark_stands_where_the_table_says() -> None:
+    assert {mark.place for mark in IGNORED} == {Place.LABEL, Place.ANNOTATION}
