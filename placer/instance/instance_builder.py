@@ -592,7 +592,7 @@ def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEnt
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
-    note_refused(alone, findings)
+    note_refused(instance, alone, findings)
     note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]

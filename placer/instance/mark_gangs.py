@@ -538,10 +538,9 @@ def _nameless(metadata: Metadata) -> Iterator[str]:
 def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tuple[Key, ...]]]:
     """Marks for which a gang is refused, why, and the gangs that would have to be admitted with it."""
     notes = metadata.annotations or {}
-    match = next((key for key in (marks.KOORDINATOR_MATCH, marks.LIGHT_MATCH) if key in notes), None)
-    if match is not None and notes[match] not in ("once-satisfied", "waiting-and-running"):
-        known = "once-satisfied or waiting-and-running"
-        yield match, f"found {_quoted(notes[match])}, expected {known}", ()
+    match = marks.KOORDINATOR_MATCH if marks.KOORDINATOR_MATCH in notes else marks.LIGHT_MATCH
+    if notes.get(match, "once-satisfied") not in ("once-satisfied", "waiting-and-running"):
+        yield match, f"found {_quoted(notes[match])}, expected once-satisfied or waiting-and-running", ()
     for key in (marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS):
         if key in notes:
             yield from ((key, what, others) for what, others in _together(notes[key], own))

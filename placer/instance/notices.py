@@ -213,14 +213,22 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
     return f"status.phase {status.phase}" if status.phase in ("Scheduled", "Running") else ""
 
 
-def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per reason, pods in no gang that wait since marks of theirs are not read."""
+def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
+    """Note, once per reason, pods that wait since marks of theirs are not read, those of gangs where they are alone."""
     found: dict[str, set[str]] = {}
-    for pod in pods:
+    for pod in alone:
         for why in refusals_alone(pod.metadata):
             found.setdefault(why, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for waiting in instance.pending:
+        for why in waiting.unsupported:
+            if why.startswith(_MARKS_OF_PODS):
+                found.setdefault(why, set()).add(f"Pod {waiting.key}")
     for why, subjects in found.items():
         findings.add("UnsupportedKind", min(subjects), f"{counted(subjects)} waits as Unsupported: {why}")
+
+
+#: Begin what refuses a pod for one of its marks.
+_MARKS_OF_PODS = ("metadata.annotations[", "metadata.labels[")
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:

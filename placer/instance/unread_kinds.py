@@ -150,8 +150,8 @@ class _Named:
         own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
         for notes in (own, *(self._notes.get(each, {}) for each in makers_of(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
-        if limit.plain_marks and (scheduler_of(pod) == _YUNIKORN or not _APPLICATION.isdisjoint(own)):
-            yield from (own[mark] for mark in limit.plain_marks if own.get(mark))
+        if scheduler_of(pod) == _YUNIKORN or not _APPLICATION.isdisjoint(own):
+            yield from filter(None, map(own.get, limit.plain_marks))
 
     def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
         """Whether a pod is in one of the namespaces that a limit holds for, of some only when it is made here."""

@@ -22,7 +22,8 @@ CALLED = {value: name for name, value in vars(marks).items() if name.isupper() a
 GANGS = [
     mark
     for mark in MARKS
-    if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in (*marks.SHARES, *marks.SLICES, *marks.KAI_TOPOLOGIES)
+    if mark.meaning in (Meaning.GANG, Meaning.REFUSED)
+    and mark.name not in (*marks.SHARES, *marks.SLICES, *marks.KAI_TOPOLOGIES)
 ]
 
 
