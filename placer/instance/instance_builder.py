@@ -84,6 +84,7 @@ from placer.instance.notices import (
     note_unlimited_bandwidth,
     note_unread_owners,
     note_unread_queues,
+    note_unread_room,
 )
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
@@ -446,13 +447,17 @@ def _topology(
     return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
 
 
+#: API group of Volcano's PodGroups in its first versions.
+_INCUBATOR = "scheduling.incubator.k8s.io"
+
+
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
     """PodGroups of versions that are not read."""
-    older = BY_ATTRIBUTE["coscheduling_pod_groups"].groups
+    read_as = dict.fromkeys(BY_ATTRIBUTE["coscheduling_pod_groups"].groups, COSCHEDULING) | {_INCUBATOR: VOLCANO}
     return {
-        GroupKey(COSCHEDULING if group in older else group, namespace or "default", name)
+        GroupKey(read_as.get(group, group), namespace or "default", name)
         for group, kind, namespace, name in objects.skipped_names
-        if kind == "PodGroup" and group in (UPSTREAM, KAI, VOLCANO, *older)
+        if kind == "PodGroup" and group in (UPSTREAM, KAI, VOLCANO, *read_as)
     }
 
 
@@ -580,7 +585,10 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     pods = [entry.pod for entry in entries if entry.state in standing]
-    note_marks_ignored(pods, makers(pods, objects), findings)
+    asked = {pod.queue for pod in instance.pending}
+    others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
+    note_marks_ignored(pods, makers(pods, objects), others, findings)
+    note_unread_room(instance, objects, findings)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)

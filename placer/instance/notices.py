@@ -21,12 +21,12 @@ from placer.instance.mark_gangs import refusals_alone
 from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
-from placer.kube.base import controller
-from placer.kube.marks import ANNOTATIONS_ONLY, KOORDINATOR_MATCH, LABELS_ONLY, decide_nothing
+from placer.kube.base import NamespacedObject, controller
+from placer.kube.marks import ANNOTATIONS_ONLY, KOORDINATOR_MATCH, LABELS_ONLY, decide_nothing, only_on_pods
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
-    from placer.kube.base import NamespacedObject
+    from placer.kube.base import ObjectBase
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
@@ -51,6 +51,7 @@ __all__ = [
     "note_unlimited_bandwidth",
     "note_unread_owners",
     "note_unread_queues",
+    "note_unread_room",
 ]
 
 
@@ -102,7 +103,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
-#: Kind by which Volcano describes the zones of a node.
+#: Kinds by which Koordinator holds room, and by which Volcano describes the zones of a node.
+_RESERVATION = ("scheduling.koordinator.sh", "Reservation")
 _NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
@@ -124,12 +126,23 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_marks_ignored(pods: Iterable[PodManifest], workloads: Iterable[NamespacedObject], findings: Findings) -> None:
-    """Note, once per key, marks of pods and of workloads that decide nothing: where they stand, or at all."""
+def note_marks_ignored(
+    pods: Sequence[PodManifest], workloads: Iterable[NamespacedObject], others: Iterable[ObjectBase], findings: Findings
+) -> None:
+    """Note, once per key, marks of pods, of the ``workloads`` that make them and of ``others`` that decide nothing:
+    where they stand, or at all.
+    """
     found: dict[str, set[str]] = {}
-    for each in workloads:
-        for mark in decide_nothing(each.kind, each.metadata.labels, each.metadata.annotations):
-            found.setdefault(mark, set()).add(f"{each.kind} {each.namespace}/{each.name}")
+    borne = {key for pod in pods for key in (*(pod.metadata.labels or ()), *(pod.metadata.annotations or ()))}
+    for each in (*workloads, *others):
+        kind, labels, notes = each.kind, each.metadata.labels, each.metadata.annotations
+        said = list(decide_nothing(kind, labels, notes))
+        if isinstance(each, NamespacedObject):
+            misplaced = (mark for mark in only_on_pods(kind, labels, notes) if mark[1] not in borne)
+            said += [f"{place} {name}, which is read on pods only," for place, name in misplaced]
+        subject = f"{kind} {getattr(each, 'namespace', '')}/{each.name}".replace(" /", " ")
+        for words in said:
+            found.setdefault(words, set()).add(subject)
     for pod in pods:
         labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
         said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
@@ -171,6 +184,14 @@ def note_numatopologies(objects: Objects, findings: Findings) -> None:
     if untold:
         message = "Numatopology is not read and there is no NodeResourceTopology, so NUMA zones are not modelled for"
         findings.add("UnsupportedKind", "Numatopology.nodeinfo.volcano.sh", f"{message} {counted(untold)}")
+
+
+def note_unread_room(instance: Instance, objects: Objects, findings: Findings) -> None:
+    """Note, once, that Reservations of Koordinator hold no room here."""
+    there = {f"{kind} {name}" for group, kind, _, name in objects.skipped_names if (group, kind) == _RESERVATION}
+    if there and instance.pending:
+        message = f"{_RESERVATION[1]} is not read: the room that {counted(there)} holds counts as free"
+        findings.add("UnsupportedKind", f"{_RESERVATION[1]}.{_RESERVATION[0]}", message)
 
 
 def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest], findings: Findings) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "is_protection",
     "kept_annotations",
     "kept_labels",
+    "only_on_pods",
     "protections",
 ]
 
@@ -350,6 +351,8 @@ MARKS: tuple[Mark, ...] = (
     Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_PLAIN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, f"{_UNREAD}, of YuniKorn's pods"),
+    Mark("volcano.sh/nodegroup-resource-limits", _NOTE, _QUEUE, "Volcano", Meaning.IGNORED, _IGNORED),
+    Mark("volcano.sh/revocable-zone", _LABEL, ("Node",), "Volcano", Meaning.IGNORED, _IGNORED),
     *(Mark(each, _NOTE, _NAMESPACE, "YuniKorn", Meaning.IGNORED, _UNREAD) for each in YUNIKORN_QUOTAS),
     *(
         Mark(each, _NOTE, _NAMESPACE, "Kubernetes", Meaning.IGNORED, "UnsupportedKind, of pods that placer makes")
@@ -434,6 +437,35 @@ def decide_nothing(
             yield f"{mark.place.value} {mark.name}"
 
 
+def only_on_pods(
+    kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+) -> Iterator[tuple[str, str]]:
+    """Find the marks of a workload that are read on its pods only.
+
+    Parameters
+    ----------
+    kind
+        As ``Mark.on`` has it.
+    labels, annotations
+        Of the workload.
+
+    Yields
+    ------
+    tuple
+        Where it stands, as ``label`` or ``annotation``, and its name.
+    """
+    found = {Place.LABEL: labels, Place.ANNOTATION: annotations}
+    for mark in _OF_PODS if labels or annotations else ():
+        if mark.name in (found[mark.place] or ()) and kind not in mark.on:
+            yield mark.place.value, mark.name
+
+
+#: Marks that are read on pods; those that name queues are looked for on workloads, too.
+_OF_PODS = tuple(
+    mark
+    for mark in MARKS
+    if "Pod" in mark.on and mark.place in (Place.LABEL, Place.ANNOTATION) and not mark.reading.startswith(_UNREAD)
+)
 _DECIDING_NOTHING = tuple(mark for mark in MARKS if mark.reading.startswith((_IGNORED, _PREFERENCE)))
 
 

@@ -25,6 +25,7 @@ __all__ = [
 WORKLOADS = frozenset(
     (
         ("", "ReplicationController"),
+        ("agents.x-k8s.io", "Sandbox"),
         ("apps", "DaemonSet"),
         ("apps.kruise.io", "CloneSet"),
         ("apps.kruise.io", "StatefulSet"),
@@ -36,6 +37,7 @@ WORKLOADS = frozenset(
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
         ("serving.kserve.io", "InferenceService"),
         ("sparkoperator.k8s.io", "SparkApplication"),
+        *(("tekton.dev", kind) for kind in ("PipelineRun", "TaskRun")),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
     )

@@ -11,7 +11,7 @@ from placer.kube.marks import MARKS, Mark, Place
 from placer.verify import verify
 from tests.support import Document, hyper_node, instance_of, node, pod
 
-IGNORED = [mark for mark in MARKS if mark.reading.startswith("FieldIgnored")]
+IGNORED = [mark for mark in MARKS if mark.reading.startswith("FieldIgnored") and "Pod" in mark.on]
 MODE, TIER = marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER
 
 
@@ -179,6 +179,63 @@ def test_pods_that_state_two_tiers_have_the_lower_one() -> None:
     instance = instance_of(node("a0", cpu=1), node("b0", cpu=1), hyper_node("a", 1, nodes=("a0",)), *pods)
     assert placed(instance) == ["a0"]
     assert ["the least counts" in each.message for each in instance.findings] == [True]
+
+
+# ------------------------------------------------------------------------------------- marks on objects above the pods
+
+
+@pytest.mark.parametrize(
+    "mark", ["kueue.x-k8s.io/podset-required-topology", "gang.scheduling.koordinator.sh/name", MODE]
+)
+def test_a_mark_that_is_read_on_pods_only_is_a_finding_on_a_workload_whose_pods_do_not_bear_it(mark: str) -> None:
+    message = f"annotation {mark}, which is read on pods only, of Job default/j decides nothing"
+    assert said(job(annotations={mark: "x"})) == [message]
+    assert message not in said(job(annotations={mark: "x"}, template={"annotations": {mark: "x"}}))
+
+
+def test_a_mark_that_is_read_on_jobs_is_no_finding_there() -> None:
+    assert said(job(annotations={"volcano.sh/preemptable": "false"})) == []
+
+
+def test_limits_of_node_groups_and_revocable_nodes_are_findings_where_pods_wait() -> None:
+    volcano: Document = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "q", "annotations": {"volcano.sh/nodegroup-resource-limits": "{}"}},
+        "spec": {},
+    }
+    revocable = node("n2", {"volcano.sh/revocable-zone": "z"})
+    waits = pod("p", annotations={"scheduling.volcano.sh/queue-name": "q"})
+    assert sorted(said(volcano, revocable, waits)) == [
+        "annotation volcano.sh/nodegroup-resource-limits of Queue q decides nothing",
+        "label volcano.sh/revocable-zone of Node n2 decides nothing",
+    ]
+    assert said(volcano, revocable) == []
+
+
+def test_room_that_a_reservation_holds_is_said_to_count_as_free() -> None:
+    reservation: Document = {
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": "r"},
+    }
+    message = "Reservation is not read: the room that Reservation r holds counts as free"
+    assert said(reservation, pod("p")) == [message]
+    assert said(reservation) == []
+
+
+def test_a_pod_group_of_the_first_group_of_volcano_is_one_that_is_not_read() -> None:
+    old: Document = {
+        "apiVersion": "scheduling.incubator.k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    instance = instance_of(node("n1"), old, pod("p", annotations={"scheduling.k8s.io/group-name": "g"}))
+    assert placed(instance) == []
+    (key,) = (key for key, group in instance.groups.items() if group.pending)
+    assert "its version is not read" in instance.findings[0].message
+    assert key.name == "g"
 
 
 def test_every_such_mark_stands_where_the_table_says() -> None:
