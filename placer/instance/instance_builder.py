@@ -584,16 +584,20 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
-    pods = [entry.pod for entry in entries if entry.state in standing]
-    asked = {pod.queue for pod in instance.pending}
-    others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
-    note_marks_ignored(pods, makers(pods, objects), others, findings)
+    _note_marks(instance, objects, [entry.pod for entry in entries if entry.state in standing], findings)
     note_unread_room(instance, objects, findings)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
     note_keys_without_nodes(instance, findings)
     note_broken_rules(instance, findings)
+
+
+def _note_marks(instance: Instance, objects: Objects, pods: Sequence[PodManifest], findings: Findings) -> None:
+    """Note marks that decide nothing: of pods, of what makes them, of nodes and of the queues of those that wait."""
+    asked = {pod.queue for pod in instance.pending}
+    others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
+    note_marks_ignored(pods, (*makers(pods, objects), *others), findings)
 
 
 def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:

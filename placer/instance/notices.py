@@ -8,7 +8,7 @@ told where an AppGroup has a dependency and some rule or level looks at it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.codes import FindingCode
@@ -126,32 +126,39 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_marks_ignored(
-    pods: Sequence[PodManifest], workloads: Iterable[NamespacedObject], others: Iterable[ObjectBase], findings: Findings
-) -> None:
-    """Note, once per key, marks of pods, of the ``workloads`` that make them and of ``others`` that decide nothing:
-    where they stand, or at all.
+def note_marks_ignored(pods: Sequence[PodManifest], others: Iterable[ObjectBase], findings: Findings) -> None:
+    """Note, once per key, marks of pods, and of workloads and ``others`` above them, that decide nothing: where they
+    stand, or at all.
     """
     found: dict[str, set[str]] = {}
     borne = {key for pod in pods for key in (*(pod.metadata.labels or ()), *(pod.metadata.annotations or ()))}
-    for each in (*workloads, *others):
-        kind, labels, notes = each.kind, each.metadata.labels, each.metadata.annotations
-        said = list(decide_nothing(kind, labels, notes))
-        if isinstance(each, NamespacedObject):
-            misplaced = (mark for mark in only_on_pods(kind, labels, notes) if mark[1] not in borne)
-            said += [f"{place} {name}, which is read on pods only," for place, name in misplaced]
-        subject = f"{kind} {getattr(each, 'namespace', '')}/{each.name}".replace(" /", " ")
-        for words in said:
+    for each in others:
+        subject = f"{each.kind} {getattr(each, 'namespace', '')}/{each.name}".replace(" /", " ")
+        for words in _said_above(each, borne):
             found.setdefault(words, set()).add(subject)
     for pod in pods:
-        labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
-        said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
-        said += decide_nothing("Pod", labels, notes)
-        for words in said:
+        for words in _said_by(pod):
             found.setdefault(words, set()).add(f"Pod {pod.namespace}/{pod.name}")
     for words, subjects in found.items():
         findings.add("FieldIgnored", min(subjects), f"{words} of {counted(subjects)} decides nothing")
+
+
+def _said_by(pod: PodManifest) -> Iterator[str]:
+    """Marks of a pod that decide nothing."""
+    labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    yield from (f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY)
+    yield from (f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY)
+    yield from decide_nothing("Pod", labels, notes)
+
+
+def _said_above(each: ObjectBase, borne: Container[str]) -> Iterator[str]:
+    """Marks of an object above pods that decide nothing; those of a workload whose pods bear them count there."""
+    kind, labels, notes = each.kind, each.metadata.labels, each.metadata.annotations
+    yield from decide_nothing(kind, labels, notes)
+    if isinstance(each, NamespacedObject):
+        for place, name in only_on_pods(kind, labels, notes):
+            if name not in borne:
+                yield f"{place} {name}, which is read on pods only,"
 
 
 def note_preferences(
