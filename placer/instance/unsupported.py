@@ -21,7 +21,7 @@ from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
-from placer.kube.marks import SHARES
+from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
@@ -213,7 +213,11 @@ def _job_of(pod: PodManifest) -> Key | None:
 
 
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Shares of GPUs that no request of the same name states."""
+    """Shares of GPUs that no request of the same name states, and topologies that are not read."""
+    notes = pod.metadata.annotations or {}
+    for name in KAI_TOPOLOGIES:
+        if notes.get(name):
+            yield f"metadata.annotations[{name}]: a topology of KAI"
     for place, written in (("annotations", pod.metadata.annotations), ("labels", pod.metadata.labels)):
         for name in sorted(_REFUSED_MARKS.intersection(written or ())):
             if name not in asked:
