@@ -16,7 +16,11 @@ from placer.terminal import OK, add_command, add_what_if, console
 
 if TYPE_CHECKING:
     from placer.audit.groups import AuditEntry, Quality
+    from placer.audit.sums import LargestGang
     from placer.instance import Instance
+    from placer.stranded import Stranded
+
+    Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
 __all__ = ["add_audit"]
 
@@ -42,33 +46,38 @@ def add_audit(commands: Any) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     from placer.audit.groups import Standing, audit
-    from placer.deadline import Deadline
+    from placer.audit.sums import largest_gangs
+    from placer.deadline import Deadline, within
+    from placer.stranded import stranded
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
     if faults:
         raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
-    entries = [] if options.sums else audit(instance, Deadline(options.began + options.time_limit))
+    deadline = Deadline(options.began + options.time_limit)
+    entries = [] if options.sums else audit(instance, deadline)
+
+    def sums() -> Sums | None:
+        return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
+
     if options.json:
-        document = _sums(instance) if options.sums else [each.as_dict() for each in entries]
+        document = _sums(sums()) if options.sums else [each.as_dict() for each in entries]
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
         if not options.sums:
             _print_groups(entries)
             _print_lost(instance)
-        _print_sums(instance)
+        _print_sums(sums())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
 
 
-def _sums(instance: Instance) -> dict[str, Any]:
-    from placer.audit.sums import largest_gangs
-    from placer.stranded import stranded
-
-    return {
-        "stranded": [each.as_dict() for each in stranded(instance, instance.held)],
-        "largestGangs": [each.as_dict() for each in largest_gangs(instance)],
-    }
+def _sums(sums: Sums | None) -> dict[str, Any]:
+    """The sums as plain data; without them where the time did not suffice."""
+    if sums is None:
+        return {"stranded": None, "largestGangs": None}
+    found, gangs = sums
+    return {"stranded": [each.as_dict() for each in found], "largestGangs": [each.as_dict() for each in gangs]}
 
 
 def _print_groups(entries: Sequence[AuditEntry]) -> None:
@@ -81,6 +90,9 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
     names = Column("group", [f"{each.group.namespace}/{each.group.name}" for each in shown], text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width):
         terminal.print(table)
+    late = sum(each.late for each in entries)
+    if late:
+        terminal.print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
     for text in (f"{each.group}: {violation}" for each in shown for violation in each.violations):
@@ -127,13 +139,14 @@ def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def _print_sums(instance: Instance) -> None:
-    from placer.audit.sums import largest_gangs
+def _print_sums(sums: Sums | None) -> None:
     from placer.quantity import format_amount
-    from placer.stranded import stranded
 
     terminal = console()
-    found = stranded(instance, instance.held)
+    if sums is None:
+        terminal.print("The cluster's sums were not counted in time (--time-limit)")
+        return
+    found, gangs = sums
     terminal.print("\nStranded: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
@@ -141,7 +154,6 @@ def _print_sums(instance: Instance) -> None:
         terminal.print(text, markup=False, soft_wrap=True)
     if not found:
         terminal.print("  nothing")
-    gangs = largest_gangs(instance)
     terminal.print("\nLargest gang that still fits under one HyperNode")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [

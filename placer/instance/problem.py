@@ -1083,6 +1083,16 @@ class Instance:
                     amounts[resource] = amounts.get(resource, 0) + amount
         return {node: Resources(amounts) for node, amounts in sums.items()}
 
+    @cached_property
+    def offered(self) -> frozenset[str]:
+        """Resources that some node offers any of."""
+        amounts = {node.allocatable for node in self.nodes.values()}
+        return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
+
+    def unoffered(self, pod: Pod) -> list[str]:
+        """Resources that a pod asks for and no node offers: nothing but other nodes would let it run."""
+        return [name for name, amount in pod.requests.items() if amount > 0 and name not in self.offered]
+
     def keeping_held(self, **changes: Any) -> Instance:
         """The instance with fields changed that make no node hold more or less; ``held`` is not summed up anew."""
         found = replace(self, **changes)

@@ -18,7 +18,10 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import Resources
 
-__all__ = ["first_fit"]
+__all__ = ["FIRST_FIT", "first_fit"]
+
+#: Seconds for it, where nothing is decided a second after the limit.
+FIRST_FIT = 0.5
 
 _NOTHING = Resources()
 

@@ -31,6 +31,6 @@ rule about calls or zones keeps a group out, ``near_misses`` says where it comes
 pod does, ``neighbour_words`` names the term and who holds which domain.
 """
 
-from placer.reasons.explanation import reasons
+from placer.reasons.explanation import LATE, reasons
 
-__all__ = ["reasons"]
+__all__ = ["LATE", "reasons"]

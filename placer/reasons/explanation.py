@@ -29,7 +29,7 @@ from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
 from placer.words import and_list, some
 
-__all__ = ["Beside", "Causes", "reasons"]
+__all__ = ["LATE", "Beside", "Causes", "reasons"]
 
 
 #: Which is said where several hold: the first.

@@ -23,7 +23,7 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
     supported = _supported(instance, group.pending)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
-    taking = [key for key in supported if _closed(instance, key) is None]
+    taking = [key for key in supported if _closed(instance, key) is None and not instance.unoffered(instance.pods[key])]
     if _missing(instance, group, taking) is not None:
         somewhere = [key for key in supported if not eligible.nowhere(instance.pods[key])]
         if _missing(instance, group, somewhere) is not None:
@@ -45,6 +45,8 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
         if all(eligible.nowhere(instance.pods[key]) for key in supported):
             return _nowhere(instance, supported, eligible)
         return _queue_closed(instance, supported)
+    if any(instance.unoffered(instance.pods[key]) for key in supported):
+        return _nowhere(instance, supported, eligible)
     if len(supported) < len(large):  # too few for their subgroup without the others
         return _unsupported(instance, large)
     return None
