@@ -314,6 +314,15 @@ class Dense:
         return {name: index for index, name in enumerate(self.nodes)}
 
     @cached_property
+    def with_port(self) -> Mapping[tuple[str, int], Sequence[int]]:
+        """Protocol and port to the nodes on which it is taken, at whichever address."""
+        found: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for node, taken in self.ports.items():
+            for port in taken:
+                found[port.protocol, port.port].append(node)
+        return found
+
+    @cached_property
     def requests(self) -> IntArray:
         """int64, shape (classes, resources)."""
         rows = [pod_class.request for pod_class in self.classes]
@@ -367,7 +376,9 @@ class Dense:
             count = np.minimum(count, (room[:, asked] // pod_class.request[asked]).min(axis=1))
         if pod_class.host_ports:
             count = np.minimum(count, 1)
-            for node, taken in self.ports.items():
+            places = {(port.protocol, port.port) for port in pod_class.host_ports}
+            for node in {node for place in places for node in self.with_port.get(place, ())}:
+                taken = self.ports[node]
                 if any(port.clashes(other) for port in pod_class.host_ports for other in taken):
                     count[node] = 0
         if self.numa is not None:

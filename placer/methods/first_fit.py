@@ -12,8 +12,7 @@ from itertools import chain, zip_longest
 
 from placer.deadline import Deadline
 from placer.instance import Constraints, Group, HostPort, Instance, Key, Pod
-from placer.instance.pod_index import PodIndex, domain_of
-from placer.instance.problem import AffinityTerm
+from placer.instance.pod_index import PodIndex, domain_of, owners_of_terms
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import Resources
@@ -161,23 +160,20 @@ class _FirstFit:
 def _closed_to(instance: Instance) -> dict[Key, set[str]]:
     """Pending pod to the nodes that terms of pods that run keep it off (C13)."""
     pending, found = PodIndex(instance.pending, instance.namespaces), defaultdict[Key, set[str]](set)
-    terms = _standing_terms(instance)
-    domains = {key: _domains(instance, key) for key in {term.topology_key for term in terms}}
-    for term, values in terms.items():
-        nodes = set(chain.from_iterable(domains[term.topology_key][value] for value in values))
-        for pod in pending.matching(term.pods):
+    owners = owners_of_terms(pod for pod in instance.pods.values() if pod.state.on_node)
+    domains = {key: _domains(instance, key) for key in {term.topology_key for term in owners}}
+    # Terms that mean the same pods close nodes to them together.
+    values: dict[tuple[str, int], set[str]] = defaultdict(set)
+    meant: dict[int, tuple[Pod, ...]] = {}
+    for term, pods in owners.items():
+        matched = pending.matching(term.pods)
+        meant[id(matched)] = matched
+        there = (domain_of(instance.nodes, pod.node, term.topology_key) for pod in pods)
+        values[term.topology_key, id(matched)].update(value for value in there if value is not None)
+    for (key, number), those in values.items():
+        nodes = set(chain.from_iterable(domains[key][value] for value in those))
+        for pod in meant[number]:
             found[pod.key] |= nodes
-    return found
-
-
-def _standing_terms(instance: Instance) -> dict[AffinityTerm, set[str]]:
-    """Term of anti-affinity of pods on nodes to the domains that these are in."""
-    found: dict[AffinityTerm, set[str]] = defaultdict(set)
-    for pod in instance.pods.values():
-        for term in pod.neighbours.anti_affinity if pod.state.on_node else ():
-            domain = domain_of(instance.nodes, pod.node, term.topology_key)
-            if domain is not None:
-                found[term].add(domain)
     return found
 
 
