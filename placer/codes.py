@@ -46,6 +46,7 @@ ReasonCode = Literal[
     "InvalidGroup",
     "GangIncomplete",
     "Unsupported",
+    "NamespaceBudget",
     "NoEligibleNode",
     "QueueCapability",
     "InsufficientResources",
@@ -79,9 +80,16 @@ REASONS: Mapping[ReasonCode, Code] = {
         "1 of 1 pod needs what is not modelled: spec.resourceClaims[gpu]: devices allocated by claim",
         "Have another scheduler place these pods, or do without the field that the message names.",
     ),
+    "NamespaceBudget": Code(
+        "The pods of the namespace cost more than its budget allows (`--namespace-budget`): terms, resources, or bytes "
+        "of labels and annotations. Its newest pods that add to it wait.",
+        "namespaceBudget.terms: found 20,000 distinct terms, host ports and node constraints of all pods of namespace "
+        "evil, expected at most 10,000; its newest pods that add to them wait",
+        "Use fewer distinct terms, resources or labels in the namespace, or have its budget raised.",
+    ),
     "NoEligibleNode": Code(
         "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "
-        "are not ready.",
+        "are not ready, or a resource that no node offers.",
         "0/9 nodes are eligible for 2 pods of cpu 1: 8 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready (n3)",
         "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
     ),
@@ -183,6 +191,7 @@ FindingCode = Literal[
     "AppGroupAmbiguous",
     "BandwidthNotLimited",
     "BoundContradicted",
+    "BudgetExceeded",
     "BoundOneByOne",
     "BoundPodsViolate",
     "DependencyCycle",
@@ -267,6 +276,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "exact claimed that admitted cannot be better than 100, but a verified placement has 120; no bound of this "
         "run is shown.",
         "The placement is verified and may be used. Report the instance (`placer snapshot --anonymize`): it is a bug.",
+    ),
+    "BudgetExceeded": Code(
+        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
+        "spends terms 20,000 of 10,000; pods that wait for it: 500",
+        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
     ),
     "BoundOneByOne": Code(
         "A Placement would have pods reach a kubelet together that would then refuse one of them (`verify` says so).",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from placer.cluster.planning.gang_outcome import GangState
 from placer.errors import UsageError
 from placer.extras import how_to_install
+from placer.instance.namespace_budget import NamespaceBudget
 from placer.version import __version__
 
 try:
@@ -152,6 +153,7 @@ class LoopMetrics:
             name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
             for name, text in (
                 ("half_bound_gangs", "Gangs that the last pass left half-bound."),
+                ("namespace_budget_share", "Largest part of its budget that a namespace spent in the last pass."),
                 (
                     "unbound_released_pods",
                     "Released pods that their schedulers had not bound at the end of the last pass.",
@@ -219,6 +221,8 @@ class LoopMetrics:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
+        budget = done.options.namespace_budget or NamespaceBudget()
+        self._now["namespace_budget_share"].set(done.costs[0].share(budget) if done.costs else 0.0)
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done, done.result)

@@ -541,6 +541,8 @@ class Pod:
     never_preempts
         ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
         Other schedulers do (``policies``), and passes that make room.
+    text_bytes
+        Of its labels and annotations; no rule looks at it.
     """
 
     namespace: str
@@ -565,6 +567,7 @@ class Pod:
     unsupported: tuple[str, ...] = ()
     protected: str = ""
     never_preempts: bool = False
+    text_bytes: int = field(default=0, compare=False)
 
     @property
     def key(self) -> Key:
@@ -1035,6 +1038,9 @@ class Instance:
         made for what is wanted.
     most_moves
         No placement may move more pods; None: it may move any number.
+    beyond_budget
+        Pods that wait since their namespace spends more than its budget, and the words for it
+        (:mod:`placer.instance.namespace_budget`).
     """
 
     nodes: Mapping[str, Node]
@@ -1058,6 +1064,7 @@ class Instance:
     may_move: bool = True
     moves_only: bool = False
     most_moves: int | None = None
+    beyond_budget: Mapping[Key, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Say in one line how large it is."""

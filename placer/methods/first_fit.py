@@ -7,7 +7,7 @@ those of which capacity, eligibility, queues, host ports and the terms of runnin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 
 from placer.deadline import Deadline
@@ -95,9 +95,10 @@ class _FirstFit:
             return
         self.chosen |= found
 
-    def _plain(self, group: Group, pods: Iterable[Pod]) -> bool:
+    def _plain(self, group: Group, pods: Sequence[Pod]) -> bool:
         """Whether nothing but room, nodes, queues and running pods decides about a group."""
-        if group.invalid is not None or group.limited or group.policies:
+        beyond = any(pod.key in self.instance.beyond_budget for pod in pods)
+        if beyond or group.invalid is not None or group.limited or group.policies:
             return False
         calls = self.instance.network is not None
         return not any(pod.unsupported or pod.neighbours or (calls and pod.app_group is not None) for pod in pods)

@@ -9,6 +9,7 @@ code                        found by                                  module
 ``InvalidGroup``            the objects                               ``prerequisites``
 ``GangIncomplete``          counting the pods that exist              ``prerequisites``
 ``Unsupported``             the pods                                  ``prerequisites``
+``NamespaceBudget``         what the namespace's pods cost            ``prerequisites``
 ``NoEligibleNode``          counting eligible nodes                   ``cause``
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
 ``InsufficientResources``   room per node, and summed                 ``necessary_conditions``

@@ -37,7 +37,7 @@ ORDER = tuple(REASONS)
 
 
 #: Causes that what runs has no part in.
-_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode", "NotDecided")
+_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode", "NotDecided")
 
 #: What is said of groups that the time did not suffice for.
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")

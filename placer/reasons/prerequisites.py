@@ -23,6 +23,9 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
     supported = _supported(instance, group.pending)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
+    kept = [key for key in supported if key not in instance.beyond_budget]
+    if _missing(instance, group, kept) is not None:
+        return _beyond_budget(instance, supported)
     taking = [key for key in supported if _closed(instance, key) is None and not instance.unoffered(instance.pods[key])]
     if _missing(instance, group, taking) is not None:
         somewhere = [key for key in supported if not eligible.nowhere(instance.pods[key])]
@@ -41,6 +44,8 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
     supported = _supported(instance, large)
     if not supported:
         return _unsupported(instance, large)
+    if any(key in instance.beyond_budget for key in supported):
+        return _beyond_budget(instance, supported)
     if any(_closed(instance, key) is not None for key in supported):
         if all(eligible.nowhere(instance.pods[key]) for key in supported):
             return _nowhere(instance, supported, eligible)
@@ -141,6 +146,10 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     return Reason(
         "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
     )
+
+
+def _beyond_budget(instance: Instance, keys: Sequence[Key]) -> Reason:
+    return Reason("NamespaceBudget", next(instance.beyond_budget[key] for key in keys if key in instance.beyond_budget))
 
 
 def _nowhere(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -> Reason:
