@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
-from placer.instance.pod_index import domain_of, pairs_apart
+from placer.instance.pod_index import domain_of, owners_of_terms, pairs_apart
 from placer.instance.problem import AffinityTerm, SpreadLimit
 from placer.outcome import Outcome
 from placer.placement import Violation
@@ -90,11 +91,18 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
     number of such pairs.
     """
-    for term, owners in _owners(outcome).items():
+    meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}  # of terms that mean the same pods: once
+    owners_of = owners_of_terms(
+        pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new
+    )
+    for term, owners in owners_of.items():
         matched = outcome.neighbours.matching(term.pods)
-        if not any(pod.key in outcome.new for pod in (*owners, *matched)):
+        if not any(pod.key in outcome.new for pod in chain(owners, matched)):
             continue
-        domains, means = _by_domain(outcome, term, owners), _by_domain(outcome, term, matched)
+        place = term.topology_key, id(matched)
+        if place not in meanings:
+            meanings[place] = _by_domain(outcome, term, matched)
+        domains, means = _by_domain(outcome, term, owners), meanings[place]
         for value in sorted(domains.keys() & means.keys()):
             there, meant = domains[value], means[value]
             pairs = pairs_apart(there, meant)
@@ -107,16 +115,6 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
                     f"off {others}: {count_of(pairs, 'pair')} too many"
                 )
                 yield Violation("C13", (f"Domain {where}", pod_name(min(there))), pairs, message)
-
-
-def _owners(outcome: Outcome) -> dict[AffinityTerm, list[Pod]]:
-    """Anti-affinity term to the pods that have it, among those with a node and those that get one."""
-    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
-    for pod in outcome.instance.pods.values():
-        if pod.neighbours.anti_affinity and (pod.state.on_node or pod.key in outcome.new):
-            for term in pod.neighbours.anti_affinity:
-                found[term].append(pod)
-    return found
 
 
 def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
@@ -182,6 +180,7 @@ class _CountedDomains:
         self._instance = instance
         self._nodes: dict[object, list[str]] = {}
         self._domains: dict[object, dict[str, str]] = {}
+        self._counts: dict[tuple[int, int], Counter[str]] = {}
 
     def of(self, limit: SpreadLimit) -> Mapping[str, str]:
         """Node that counts to its domain."""
@@ -196,10 +195,12 @@ class _CountedDomains:
 
     def counts(self, outcome: Outcome, limit: SpreadLimit) -> Counter[str]:
         """Every domain that counts to the bound and new pods that are counted there."""
-        counting = self.of(limit)
-        found = Counter(dict.fromkeys(counting.values(), 0))
-        for pod in outcome.neighbours.matching(limit.pods):
-            value = counting.get(outcome.node_of(pod) or "")
-            if value is not None and pod.state is not PodState.TERMINATING:
-                found[value] += 1
-        return found
+        counting, matched = self.of(limit), outcome.neighbours.matching(limit.pods)
+        place = id(counting), id(matched)  # both are kept: constraints that count the same are counted once
+        if place not in self._counts:
+            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
+            for pod in matched:
+                value = counting.get(outcome.node_of(pod) or "")
+                if value is not None and pod.state is not PodState.TERMINATING:
+                    found[value] += 1
+        return self._counts[place]

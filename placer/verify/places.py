@@ -59,16 +59,20 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
     asking = {name: [pod for pod in new if pod.host_ports] for name, new in outcome.new_on.items()}
     taken: Mapping[str, list[Pod]] = _port_holders(outcome.instance) if any(asking.values()) else {}
     for name, new in asking.items():
-        others = list(taken.get(name, ()))
-        for pod in new:
-            for other in others:
+        holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
+        for position, pod in enumerate((*taken.get(name, ()), *new)):
+            places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
+            # Two pods are held against each other where they share a port at all; those before it, each once.
+            others = {at: other for each in places for at, other in holders[each]} if pod.key in outcome.new else {}
+            for _, other in sorted(others.items()):
                 for mine, theirs in _clashes(pod, other):
                     subjects = (f"Node {name}", pod_name(pod.key), pod_name(other.key))
                     message = (
                         f"{subjects[0]}: {_port(mine)} of {subjects[1]} clashes with {_port(theirs)} of {subjects[2]}"
                     )
                     yield Violation("C2", subjects, 1, message)
-            others.append(pod)
+            for each in places:
+                holders[each].append((position, pod))
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
