@@ -37,9 +37,15 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
         return
-    attractions = {terms: _Matches(outcome, terms) for terms in asking}
+    alike: dict[object, _Matches] = {}  # of terms that mean the same pods over the same keys: once
+    attractions = {}
+    for terms in asking:
+        place = tuple((term.topology_key, id(outcome.neighbours.matching(term.pods))) for term in terms)
+        if place not in alike:
+            alike[place] = _Matches(outcome, terms)
+        attractions[terms] = alike[place]
     matched: dict[Key, list[_Matches]] = defaultdict(list)
-    for each in attractions.values():
+    for each in alike.values():
         for key in each.new:
             matched[key].append(each)
     for key, node in outcome.new.items():
