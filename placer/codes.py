@@ -191,8 +191,8 @@ FindingCode = Literal[
     "AppGroupAmbiguous",
     "BandwidthNotLimited",
     "BoundContradicted",
-    "BudgetExceeded",
     "BoundOneByOne",
+    "BudgetExceeded",
     "BoundPodsViolate",
     "DependencyCycle",
     "DependsOn",
@@ -277,15 +277,15 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "run is shown.",
         "The placement is verified and may be used. Report the instance (`placer snapshot --anonymize`): it is a bug.",
     ),
-    "BudgetExceeded": Code(
-        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
-        "spends terms 20,000 of 10,000; pods that wait for it: 500",
-        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
-    ),
     "BoundOneByOne": Code(
         "A Placement would have pods reach a kubelet together that would then refuse one of them (`verify` says so).",
         "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node",
         "Name the node in `oneByOne`, and bind its pods one after another, each after the kubelet's answer.",
+    ),
+    "BudgetExceeded": Code(
+        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
+        "spends terms 20,000 of 10,000; pods that wait for it: 500",
+        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
     ),
     "BoundPodsViolate": Code(
         "Pods that are bound already break a rule by themselves; the message begins with the rule. New pods do not "

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from placer.cluster.planning.gang_outcome import GangState
 from placer.errors import UsageError
 from placer.extras import how_to_install
-from placer.instance.namespace_budget import NamespaceBudget
 from placer.version import __version__
 
 try:
@@ -221,8 +220,7 @@ class LoopMetrics:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
-        budget = done.options.namespace_budget or NamespaceBudget()
-        self._now["namespace_budget_share"].set(done.costs[0].share(budget) if done.costs else 0.0)
+        self._now["namespace_budget_share"].set(done.budget_share)
         self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done, done.result)

@@ -238,6 +238,12 @@ class Pass:
         return leader_identity(self.identifier)
 
     @property
+    def budget_share(self) -> float:
+        """The largest part of its budget that a namespace spends."""
+        budget = self.options.namespace_budget or NamespaceBudget()
+        return max((cost.share(budget) for cost in self.costs), default=0.0)
+
+    @property
     def half_bound(self) -> list[GangOutcome]:
         """Gangs that this pass leaves half-bound."""
         return [gang for gang in self.gangs if gang.state is GangState.HALF_BOUND]

@@ -140,13 +140,17 @@ def _number(value: int | None) -> str:
 
 
 def _print_sums(sums: Sums | None) -> None:
+    if sums is None:
+        console().print("The cluster's sums were not counted in time (--time-limit)")
+        return
+    _print_stranded(sums[0])
+    _print_largest(sums[1])
+
+
+def _print_stranded(found: Sequence[Stranded]) -> None:
     from placer.quantity import format_amount
 
     terminal = console()
-    if sums is None:
-        terminal.print("The cluster's sums were not counted in time (--time-limit)")
-        return
-    found, gangs = sums
     terminal.print("\nStranded: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
@@ -154,6 +158,10 @@ def _print_sums(sums: Sums | None) -> None:
         terminal.print(text, markup=False, soft_wrap=True)
     if not found:
         terminal.print("  nothing")
+
+
+def _print_largest(gangs: Sequence[LargestGang]) -> None:
+    terminal = console()
     terminal.print("\nLargest gang that still fits under one HyperNode")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [

@@ -354,11 +354,7 @@ class NeighbourKinds:
             numbers: dict[tuple[object, ...], int] = {}
             for term, number in terms.items():
                 matched = pods.matching(term.pods)
-                place: tuple[object, ...] = (term.topology_key, id(matched))
-                if isinstance(term, SpreadLimit):
-                    there = id(self._standing.matching(term.pods))
-                    place += (there, term.max_skew, term.min_domains, term.keys, term.counted)
-                terms[term] = numbers.setdefault(place, number)
+                terms[term] = numbers.setdefault(self._alike(term, id(matched)), number)
                 if terms[term] == number:
                     for pod in matched:
                         found[pod.key].add((name, number))
@@ -367,6 +363,13 @@ class NeighbourKinds:
                 for pod in pods.matching_all(term.pods for term in several):
                     found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
+
+    def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
+        """What makes terms one; ``meant`` is the id of the pods that they mean."""
+        if isinstance(term, AffinityTerm):
+            return term.topology_key, meant
+        there = id(self._standing.matching(term.pods))
+        return term.topology_key, meant, there, term.max_skew, term.min_domains, term.keys, term.counted
 
     def of(self, pod: Pod) -> int:
         """Number of a pod's kind; -1: it asks for nothing and nothing asks for it."""

@@ -98,16 +98,20 @@ def _terms(pod: Pod) -> Iterable[Hashable]:
 
 def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:
     """Namespace to what its pods cost, those beyond a budget among them."""
-    found: dict[str, list[Pod]] = defaultdict(list)
-    for pod in instance.pods.values():
-        found[pod.namespace].append(pod)
     costs = {}
-    for namespace, pods in sorted(found.items()):
+    for namespace, pods in sorted(_by_namespace(instance).items()):
         pending = [pod for pod in pods if not pod.node]
         waiting = sum(pod.key in instance.beyond_budget for pod in pending)
         costs[namespace] = NamespaceCost(namespace, len(pending), waiting)
         costs[namespace].add(pods)
     return costs
+
+
+def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for pod in instance.pods.values():
+        found[pod.namespace].append(pod)
+    return found
 
 
 def dearest(instance: Instance, budget: NamespaceBudget | None) -> list[NamespaceCost]:
@@ -138,16 +142,12 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     over = {name: cost for name, cost in costs.items() if cost.share(budget) > 1}
     groups: dict[str, list[Group]] = defaultdict(list)
     for group in instance.groups.values():
-        if group.pending:
-            groups[group.key.namespace].append(group)
-    running: dict[str, list[Pod]] = defaultdict(list)
-    for pod in instance.pods.values():
-        if pod.node:
-            running[pod.namespace].append(pod)
+        groups[group.key.namespace].append(group)
+    pods = _by_namespace(instance)
     beyond: dict[Key, str] = {}
     findings = []
     for name, cost in over.items():
-        found = _beyond(instance, groups[name], running[name], cost, budget)
+        found = _beyond(instance, groups[name], pods[name], cost, budget)
         if found:
             findings.append(_finding(cost, budget, len(found)))
             beyond |= found
@@ -158,13 +158,13 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
 
 
 def _beyond(
-    instance: Instance, groups: list[Group], running: list[Pod], cost: NamespaceCost, budget: NamespaceBudget
+    instance: Instance, groups: list[Group], pods: list[Pod], cost: NamespaceCost, budget: NamespaceBudget
 ) -> dict[Key, str]:
     """Pods of one namespace that are beyond its budget, and why."""
     spent = NamespaceCost(cost.namespace)
-    spent.add(running)
+    spent.add(pod for pod in pods if pod.node)
     found: dict[Key, str] = {}
-    for group in sorted(groups, key=operator.attrgetter("created", "key")):
+    for group in sorted((group for group in groups if group.pending), key=operator.attrgetter("created", "key")):
         kind = _exceeded(spent, [instance.pods[key] for key in group.pending], budget)
         if kind is not None:
             found.update(dict.fromkeys(group.pending, _words(kind, cost, budget)))

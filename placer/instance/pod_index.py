@@ -39,19 +39,20 @@ class PodIndex:
     def matching(self, selector: PodSelector) -> tuple[Pod, ...]:
         """The pods that a selector means, in the order in which they were given."""
         if selector not in self._found:
-            found = self._candidates(selector)
-            if len(found) > _FEW:
-                mask = self._meant(selector)
-                found = _positions(mask) if mask.bit_count() <= _FEW else ()
-                place: tuple[int, ...] | int = tuple(found) if found or not mask else mask
-            else:
-                found = [each for each in found if selector.matches(self._pods[each], self._namespaces)]
-                place = tuple(found)
+            place = self._place(selector)
             if place not in self._sets:
                 positions = _positions(place) if isinstance(place, int) else place
                 self._sets[place] = tuple(self._pods[each] for each in positions)
             self._found[selector] = self._sets[place]
         return self._found[selector]
+
+    def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
+        """The positions of the pods that a selector means; as bits where they are many."""
+        found = self._candidates(selector)
+        if len(found) <= _FEW:
+            return tuple(each for each in found if selector.matches(self._pods[each], self._namespaces))
+        mask = self._meant(selector)
+        return tuple(_positions(mask)) if mask.bit_count() <= _FEW else mask
 
     def matching_all(self, selectors: Iterable[PodSelector]) -> tuple[Pod, ...]:
         """The pods that each of some selectors means, one selector at least."""

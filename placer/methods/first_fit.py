@@ -160,22 +160,26 @@ class _FirstFit:
 
 def _closed_to(instance: Instance) -> dict[Key, set[str]]:
     """Pending pod to the nodes that terms of pods that run keep it off (C13)."""
-    pending, found = PodIndex(instance.pending, instance.namespaces), defaultdict[Key, set[str]](set)
+    found, pending = defaultdict[Key, set[str]](set), PodIndex(instance.pending, instance.namespaces)
+    for nodes, matched in _closing(instance, pending):
+        for pod in matched:
+            found[pod.key] |= nodes
+    return found
+
+
+def _closing(instance: Instance, pending: PodIndex) -> Iterator[tuple[set[str], tuple[Pod, ...]]]:
+    """Nodes, and the pods that they are closed to; terms that mean the same pods close nodes together."""
     owners = owners_of_terms(pod for pod in instance.pods.values() if pod.state.on_node)
     domains = {key: _domains(instance, key) for key in {term.topology_key for term in owners}}
-    # Terms that mean the same pods close nodes to them together.
-    values: dict[tuple[str, int], set[str]] = defaultdict(set)
+    values: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     meant: dict[int, tuple[Pod, ...]] = {}
     for term, pods in owners.items():
         matched = pending.matching(term.pods)
         meant[id(matched)] = matched
-        there = (domain_of(instance.nodes, pod.node, term.topology_key) for pod in pods)
-        values[term.topology_key, id(matched)].update(value for value in there if value is not None)
+        there = {domain_of(instance.nodes, pod.node, term.topology_key) for pod in pods}
+        values[term.topology_key, id(matched)] |= there
     for (key, number), those in values.items():
-        nodes = set(chain.from_iterable(domains[key][value] for value in those))
-        for pod in meant[number]:
-            found[pod.key] |= nodes
-    return found
+        yield set(chain.from_iterable(domains[key].get(value or "", ()) for value in those - {None})), meant[number]
 
 
 def _domains(instance: Instance, key: str) -> dict[str, list[str]]:

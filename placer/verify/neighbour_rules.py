@@ -37,17 +37,7 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
         return
-    alike: dict[object, _Matches] = {}  # of terms that mean the same pods over the same keys: once
-    attractions = {}
-    for terms in asking:
-        place = tuple((term.topology_key, id(outcome.neighbours.matching(term.pods))) for term in terms)
-        if place not in alike:
-            alike[place] = _Matches(outcome, terms)
-        attractions[terms] = alike[place]
-    matched: dict[Key, list[_Matches]] = defaultdict(list)
-    for each in alike.values():
-        for key in each.new:
-            matched[key].append(each)
+    attractions, matched = _attractions(outcome, asking)
     for key, node in outcome.new.items():
         terms = outcome.instance.pods[key].neighbours.affinity
         refusal = attractions[terms].refusal(key, node) if terms else None
@@ -56,6 +46,24 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
             yield Violation("C12", subjects, 1, f"{subjects[0]} may not be on {subjects[1]}: {refusal}")
         for each in matched[key]:
             each.add(node)
+
+
+def _attractions(
+    outcome: Outcome, asking: Iterable[tuple[AffinityTerm, ...]]
+) -> tuple[dict[tuple[AffinityTerm, ...], _Matches], dict[Key, list[_Matches]]]:
+    """Terms to where pods match them, and new pod to all that it matches; terms that mean the same pods share one."""
+    alike: dict[object, _Matches] = {}
+    found: dict[tuple[AffinityTerm, ...], _Matches] = {}
+    for terms in asking:
+        place = tuple((term.topology_key, id(outcome.neighbours.matching(term.pods))) for term in terms)
+        if place not in alike:
+            alike[place] = _Matches(outcome, terms)
+        found[terms] = alike[place]
+    matched: dict[Key, list[_Matches]] = defaultdict(list)
+    for each in alike.values():
+        for key in each.new:
+            matched[key].append(each)
+    return found, matched
 
 
 class _Matches:
@@ -97,18 +105,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
     number of such pairs.
     """
-    meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}  # of terms that mean the same pods: once
-    owners_of = owners_of_terms(
-        pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new
-    )
-    for term, owners in owners_of.items():
-        matched = outcome.neighbours.matching(term.pods)
-        if not any(pod.key in outcome.new for pod in chain(owners, matched)):
-            continue
-        place = term.topology_key, id(matched)
-        if place not in meanings:
-            meanings[place] = _by_domain(outcome, term, matched)
-        domains, means = _by_domain(outcome, term, owners), meanings[place]
+    for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
             there, meant = domains[value], means[value]
             pairs = pairs_apart(there, meant)
@@ -121,6 +118,22 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
                     f"off {others}: {count_of(pairs, 'pair')} too many"
                 )
                 yield Violation("C13", (f"Domain {where}", pod_name(min(there))), pairs, message)
+
+
+def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
+    """Anti-affinity terms that concern a new pod, with the pods of each domain that have it, and that it means.
+
+    What terms mean that mean the same pods is found once.
+    """
+    meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
+    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
+    for term, owners in owners_of_terms(pods).items():
+        matched = outcome.neighbours.matching(term.pods)
+        if any(pod.key in outcome.new for pod in chain(owners, matched)):
+            place = term.topology_key, id(matched)
+            if place not in meanings:
+                meanings[place] = _by_domain(outcome, term, matched)
+            yield term, _by_domain(outcome, term, owners), meanings[place]
 
 
 def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
