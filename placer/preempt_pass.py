@@ -45,7 +45,6 @@ from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Res
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
-from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
@@ -64,6 +63,7 @@ from placer.scheduling_pass import (
     bind_also,
     bind_placement,
     end_pass,
+    keep_record,
     make_pass,
     patient,
     place_moved,
@@ -86,6 +86,8 @@ _COMPLETE = (GangState.BOUND, GangState.SHORT)
 _HOUR = timedelta(hours=1)
 #: Most moved pods for which room is kept: what is recorded of them has to fit into a ConfigMap.
 _RESERVED = 1_000
+#: Most bytes of a moved pod for which room is kept: labels and other text are as long as their author likes.
+_LONGEST_RESERVED = 4_000
 #: Why room is held no longer that its gang does not have.
 _WHY_OVER = {
     RoomState.FREE: "it was not there for all of it",
@@ -254,6 +256,12 @@ class _Plan:
         self.earlier = self.done.record.disruption
         if len(self.again) > _RESERVED:
             self.done.troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
+        long = self.again.keys() - self._short_texts().keys()
+        if long:
+            self.done.troubles.append(
+                f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
+                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for what is moved with them"
+            )
         _record(
             self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
         )
@@ -290,18 +298,23 @@ class _Plan:
     def _patience(self) -> timedelta:
         return timedelta(seconds=self.done.options.hold)
 
+    def _short_texts(self) -> dict[Key, bytes]:
+        """Texts of moved pods that are no longer than is recorded of one."""
+        found = self.snapshot.pod_texts(self.again)
+        return {key: text for key, text in found.items() if len(text) <= _LONGEST_RESERVED}
+
     def _reservations(self, at: datetime) -> list[Reservation]:
         """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
         lost: dict[object, list[Key]] = defaultdict(list)
         for key in self.lost:
             lost[self.before.pods[key].group].append(key)
         units = [unit.pods for unit in self.disruption.units if set(unit.pods) <= self.disruption.moved.keys()]
-        texts, found = self.snapshot.pod_texts(self.again), list[Reservation]()
+        texts, found = self._short_texts(), list[Reservation]()
         for unit in (*units, *lost.values()):
             pods = {
                 key: ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode())
                 for key in unit
-                if key in self.owners
+                if key in self.owners.keys() & texts.keys()
             }
             if sum(len(each.pods) for each in found) + len(pods) <= _RESERVED and len(pods) == len(unit):
                 found.append(Reservation(self.done.identifier, pods, at, at + self._patience))
@@ -713,6 +726,4 @@ def _untold(result: Result | None, group: GroupKey) -> Result | None:
 def _record(client: Client, done: Pass, disruption: RecordedDisruption) -> None:
     """Write what was disturbed, unless another pass may do so by now."""
     if done.lost() is None:
-        record = done.record
-        where = done.options.record
-        done.record = write_record(client, *where, record, record.gangs, record.workloads, disruption)
+        keep_record(client, done, done.record.gangs, done.record.workloads, disruption)

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,20 +31,30 @@ from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
+from placer.cluster.reading.daemon_sets import room_troubles
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
     GangRecord,
     HeldRoom,
+    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
     Reservation,
     UnansweredPods,
     read_record,
     record_name,
+    record_troubles,
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    not_bound,
+    of_ours,
+    remembered,
+    waiting_workloads,
+)
 from placer.cluster.reading.snapshot import Identity, Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
@@ -58,11 +69,12 @@ from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
-from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
+from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost, dearest, within_budget
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Binding, Placement
+from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
@@ -77,6 +89,7 @@ __all__ = [
     "bind_also",
     "bind_placement",
     "end_pass",
+    "keep_record",
     "lasting_answer",
     "leader_identity",
     "make_pass",
@@ -202,6 +215,7 @@ class Pass:
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)  #: that kubelets rejected
     record: RecordedGangs = field(default_factory=RecordedGangs)
+    unrecorded: Counter[str] = field(default_factory=Counter)  #: what the record has no room for, by part
     troubles: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
@@ -455,8 +469,9 @@ def read_cluster(
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
+        found = of_ours([*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())], done.record)
         taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
+        done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
         found += _rejected_since(client, done, taken)
@@ -475,11 +490,8 @@ def read_cluster(
         done.policy, done.costs = instance.policy, dearest(instance, options.namespace_budget)
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
-        if options.strict and instance.findings:
-            expected = "no finding (--strict)"
-            raise StrictFindings(
-                [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
-            )
+        if options.strict:
+            refuse_findings(["cluster"], instance.findings)
         done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance, made.released)
         if feed is not None:
             feed.fill(done.cache)
@@ -527,12 +539,46 @@ def _reservations(done: Pass) -> list[Reservation]:
 def _recorded(client: Client, done: Pass) -> RecordedGangs:
     """The record of half-bound gangs; a pass that only looks does without it where it may not read it."""
     try:
-        return read_record(client, *done.options.record)
+        found = read_record(client, *done.options.record)
     except Forbidden as error:
         if not done.options.dry_run:
             raise
         done.troubles.append(f"gangs that are half-bound are not known: {error}")
         return RecordedGangs()
+    done.troubles += record_troubles(found, *done.options.record)
+    return found
+
+
+def keep_record(
+    client: Client,
+    done: Pass,
+    gangs: Mapping[GroupKey, GangRecord],
+    workloads: Mapping[Workload, RejectedWorkload],
+    disruption: RecordedDisruption | None = None,
+    unanswered: UnansweredPods | None = None,
+) -> None:
+    """Write what is recorded, and note for how much of it there was no room.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    done
+        The pass; the record that it has read or written last is what is there.
+    gangs, workloads, disruption, unanswered
+        As :func:`write_record` takes them.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer; or another has written to it meanwhile.
+    """
+    where = done.options.record
+    done.record = write_record(client, *where, done.record, gangs, workloads, disruption, unanswered)
+    done.unrecorded.update(done.record.dropped)
+    if done.record.dropped:
+        parts = ", ".join(f"{count:,} of {part}" for part, count in done.record.dropped.items())
+        done.troubles.append(f"ConfigMap {'/'.join(where)} has no room for all that is recorded: left out are {parts}")
 
 
 def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
@@ -598,9 +644,10 @@ def _bind(
     options, before = done.options, done.half_bound_before
     if not options.dry_run and done.lost() is None:
         made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
+        done.unrecorded["gangs"] += len(made.plan.dropped) - len(done.plan.dropped)
         done.plan = made.plan
         done.troubles += made.troubles
-        done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
+        keep_record(client, done, made.gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
     pods = counted(sum(len(batch.bindings) for batch in done.plan.batches), "pod")
     answered = partial(done.watch, f"binding {pods}")
@@ -642,7 +689,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
     try:
-        done.record = write_record(client, *done.options.record, done.record, after, done.workloads, unanswered=silent)
+        keep_record(client, done, after, done.workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
 
@@ -691,7 +738,7 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
     if options.cool_down <= 0:
         return UnansweredPods()
     between = options.every is not None
-    silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
+    silent, trouble = unanswered_after(done.record, snapshot, uids, heard_between=between)
     done.troubles += [trouble] if trouble is not None else []
     return silent
 

@@ -67,6 +67,10 @@ def starts_a_program(emit: Callable[[object], None]) -> str:
     return "never"
 
 
+def tells_its_state(emit: Callable[[object], None]) -> None:
+    emit({"server": os.getppid(), "directory": os.getcwd(), "environment": os.environ.get("PLACER_TEST")})
+
+
 def tells_its_pid(emit: Callable[[object], None]) -> str:
     emit(os.getpid())
     time.sleep(3600)

@@ -309,7 +309,7 @@ def _allowed(instance: Instance, key: Key) -> bool:
     pod = instance.pods[key]
     if pod.unsupported or key in instance.beyond_budget or instance.unoffered(pod):
         return False
-    return "C11" in instance.policy.rules_off or instance.closed_queue(pod.queue) is None
+    return "C11" in instance.policy.rules_off or instance.closed_queue(pod.queue, pod.namespace) is None
 
 
 def _enough_of_sub_groups(instance: Instance, group: Group, keys: list[Key]) -> list[Key]:

@@ -2,33 +2,27 @@
 
 CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted;
 so a search never runs beside the incumbent it is to improve. Its events come through a pipe one by one, and it is
-killed when its time is over. In a container it may take what memory is left and no more, so that it dies alone. The
-child runs this module too (``main``): frames are a length (8 bytes, big endian) and a pickle, and a thread of it
-watches standard input, which the parent keeps open, so that it ends when the parent is gone.
+killed when its time is over. In a container it may take what memory is left and no more, so that it dies alone.
+``fork_server`` starts it and has its side; frames are a length (8 bytes, big endian) and a pickle.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import pickle
 import select
-import signal
-import struct
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from io import RawIOBase
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any
 
 from placer.instance import Finding
-from placer.methods.memory import limit_memory, memory_left
+from placer.methods.fork_server import HEAD, SERVER, Child, task
+from placer.methods.memory import memory_left
 from placer.result import Termination
 
 __all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
@@ -37,8 +31,6 @@ __all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
 _SHARE, _RESERVE = 0.9, 0.05
 #: Seconds between two looks at what is left.
 _TICK = 1.0
-#: The length of a frame.
-HEAD = struct.Struct(">Q")
 
 
 class ProcessEnd(Enum):
@@ -93,7 +85,7 @@ def run_apart(
     Parameters
     ----------
     target
-        ``package.module:function``; importable in a fresh interpreter.
+        ``package.module:function``; importable by a fresh interpreter on this one's path.
     arguments
         Picklable.
     on_event
@@ -101,50 +93,31 @@ def run_apart(
     deadline
         ``time.monotonic()`` after which the child is killed; None: never.
     """
-    reader, writer = os.pipe()
+    (reader, writer), (source, sink) = os.pipe(), os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
-        left, task = memory_left(), frame((target, arguments))
-        child = _start(writer, errors, left)
-        tasks = cast("IO[bytes]", child.stdin)  # a pipe, since Popen was told so
-        sender = threading.Thread(target=_send, args=(tasks, task), daemon=True)
+        tasks, left = os.fdopen(sink, "wb"), memory_left()
+        sender = threading.Thread(target=_send, args=(tasks, task(target, arguments)), daemon=True)
+        child = None
         try:
-            os.close(writer)
-            sender.start()  # beside us: a child that stops before it reads must not hold us up
+            try:
+                most = None if left is None else int(left * _SHARE)
+                child = SERVER.fork(target.partition(":")[0], most, (source, writer, errors.fileno()), deadline)
+            finally:
+                os.close(source)
+                os.close(writer)
+            sender.start()  # in a thread: a child that stops before it reads must not hold us up
             return _listen(child, answers, on_event, deadline, errors, int((left or 0) * _RESERVE))
+        except TimeoutError:
+            return ProcessResult(ProcessEnd.KILLED)
         except KeyboardInterrupt:
             return ProcessResult(ProcessEnd.INTERRUPTED)
         finally:
-            _end(child)
+            if child is not None:
+                child.kill()
             if sender.is_alive():  # not if the interrupt came before it began; to join it then is an error
                 sender.join()
             with contextlib.suppress(BrokenPipeError):
                 tasks.close()
-
-
-def _start(writer: int, errors: IO[bytes], left: int | None) -> subprocess.Popen[bytes]:
-    """Start the interpreter; its own session, so that Ctrl-C reaches only us and we decide.
-
-    ``-P`` keeps it from importing what lies in the directory that the user happens to be in.
-    """
-    most = [] if left is None else [str(int(left * _SHARE))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "placer.methods.process", str(writer), *most],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=errors,
-        pass_fds=(writer,),
-        start_new_session=True,
-        env=environment,
-    )
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the child and what it started: a solver may be a program of its own (CBC)."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.kill()
-    child.wait()
 
 
 def _send(tasks: IO[bytes], task: bytes) -> None:
@@ -155,7 +128,7 @@ def _send(tasks: IO[bytes], task: bytes) -> None:
 
 
 def _listen(
-    child: subprocess.Popen[bytes],
+    child: Child,
     answers: IO[bytes],
     on_event: Callable[[Any], None],
     deadline: float | None,
@@ -206,65 +179,9 @@ def _frames(buffer: bytearray) -> list[tuple[str, Any]]:
     return found
 
 
-def _last_words(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
+def _last_words(child: Child, errors: IO[bytes]) -> str:
     status = child.wait()
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines()
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    how = "no exit status" if status is None else f"signal {-status}" if status < 0 else f"exit status {status}"
     return f"{how}: {lines[-1]}" if lines else how
-
-
-def frame(value: object) -> bytes:
-    """One value as a frame."""
-    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    return HEAD.pack(len(body)) + body
-
-
-def write_frame(stream: BinaryIO, value: object) -> None:
-    """Write one value as a frame and flush it."""
-    stream.write(frame(value))
-    stream.flush()
-
-
-def main() -> None:
-    """Read the task from standard input, run it, write events and finally its return value to the given descriptor."""
-    answers = os.fdopen(int(sys.argv[1]), "wb")
-    for most in sys.argv[2:]:
-        limit_memory(int(most))
-    with os.fdopen(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:
-        (length,) = HEAD.unpack(_read(source, HEAD.size))
-        target, arguments = pickle.loads(_read(source, length))
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    lock = threading.Lock()
-
-    def emit(event: Any) -> None:
-        with lock:  # solver callbacks come from other threads
-            write_frame(answers, ("event", event))
-
-    module, _, function = target.partition(":")
-    outcome = getattr(importlib.import_module(module), function)(*arguments, emit)
-    write_frame(answers, ("returned", outcome))
-
-
-def _read(source: RawIOBase, length: int) -> bytes:
-    """Read exactly so many bytes; unbuffered, since a buffer's lock must not be held by a thread at exit."""
-    parts = []
-    while length:
-        part = source.read(length)
-        if not part:
-            raise EOFError("the task ended early")
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
-
-
-def _die_with_parent() -> None:
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    if os.getpgrp() == os.getpid():  # ours alone: what we started goes too
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

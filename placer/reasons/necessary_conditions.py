@@ -75,10 +75,10 @@ class NearestNode:
         share[~eligible] = np.inf
         node = self.dense.nodes[int(np.argmin(share))]
         said = " and ".join([*self._amounts(pod, node), *self._clashes(pod, node)])
-        return node, f"Node {node} comes nearest: {said}"
+        return node, f"Node {node} comes nearest: {said}{self._held_by_ending([pod], [node])}"
 
-    def slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
-        """Which nodes would take more pods of some classes if more pods might run there, to be appended.
+    def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
+        """Where places for pods are short, and what pods that are being deleted hold still, to be appended.
 
         Parameters
         ----------
@@ -87,6 +87,41 @@ class NearestNode:
         nodes
             bool, shape (nodes,): those that are looked at; None: all.
         """
+        pods = [self.instance.pods[self.dense.classes[index].pods[0]] for index in classes]
+        there = self.dense.nodes if nodes is None else [self.dense.nodes[at] for at in np.flatnonzero(nodes)]
+        return self._slots(classes, nodes) + self._held_by_ending(pods, there)
+
+    @cached_property
+    def _ending(self) -> dict[str, list[Pod]]:
+        """Node to the pods there that are being deleted and hold their room still."""
+        found: dict[str, list[Pod]] = defaultdict(list)
+        for pod in self.instance.pods.values():
+            if pod.node is not None and pod.state is PodState.TERMINATING:
+                found[pod.node].append(pod)
+        return found
+
+    def _held_by_ending(self, pods: Sequence[Pod], nodes: Iterable[str]) -> str:
+        """What pods that are being deleted hold on nodes of that of which nodes have too little, to be appended."""
+        texts = []
+        for node in nodes if self._ending else ():
+            names = sorted({name for pod in pods for name in self._scarce(pod, node)})
+            for each in self._ending.get(node, ()):
+                amounts = [
+                    f"{name} {format_amount(name, each.requests[name])}" for name in names if each.requests[name]
+                ]
+                texts += [f"Pod {each.key} holds {', '.join(amounts)} of Node {node}"] if amounts else []
+        return f"; being deleted already: {and_list(some(texts, NAMED))}" if texts else ""
+
+    def _scarce(self, pod: Pod, node: str) -> list[str]:
+        """The resources of which a node has room for fewest pods like one; none where it may not use the node."""
+        if not pod.constraints.admits(self.instance.nodes[node]):
+            return []
+        free = self.amounts.left(node)
+        rooms = {name: free[name] // amount for name, amount in self.amounts.asked(pod).items() if amount}
+        return [name for name, room in rooms.items() if room == min(rooms.values())]
+
+    def _slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None) -> str:
+        """Which nodes would take more pods of some classes if more pods might run there."""
         if PODS not in self.dense.resources:
             return ""
         free, short = self.dense.free.copy(), np.zeros(len(self.dense.nodes), dtype=bool)
@@ -114,6 +149,7 @@ class NearestNode:
     def _clashes(self, pod: Pod, node: str) -> list[str]:
         return [
             f"host port {port.ip}:{port.port}/{port.protocol} is taken by Pod {other.key}"
+            + (", which is being deleted" if other.state is PodState.TERMINATING else "")
             for port in pod.host_ports
             for other in self._ports.get(node, ())
             if any(port.clashes(theirs) for theirs in other.host_ports)
@@ -159,7 +195,7 @@ class NecessaryConditions:
         self.state = GreedyState(layout)
         self.eligible = EligibleNodes(instance)
         self.nearest = NearestNode(instance, layout.dense)
-        self.labels = LabelDomains(instance, self.state, self.nearest.slots)
+        self.labels = LabelDomains(instance, self.state, self.nearest.shortage)
         self._queue_rooms: dict[int, tuple[int, int]] = {}
 
     def cause(self, group: int) -> Cause | None:
@@ -237,9 +273,15 @@ class NecessaryConditions:
     def _queue_cause(self, number: int, asked: int) -> Cause:
         queue, name = self.dense.queue_rows[number].queue, self._queued(number)
         taken, left = self._queue_room(number)
+        path = self.instance.queue_path
+        ending = [
+            f"{format_amount(name, pod.requests[name])} by Pod {pod.key}"
+            for pod in self.instance.pods.values()
+            if pod.state is PodState.TERMINATING and queue in path(pod.queue) and pod.requests[name]
+        ]
         texts = [format_amount(name, each) for each in (asked, taken + left, taken)]
         message = f"needs {name} {texts[0]} in Queue {queue}: capability {texts[1]}, {texts[2]} of it taken"
-        path = self.instance.queue_path
+        message += f" (of this {and_list(some(ending, NAMED))}, being deleted already)" if ending else ""
         held = f"the room in Queue {queue} went to"
         return Cause(
             "QueueCapability",
@@ -274,7 +316,7 @@ class NecessaryConditions:
             lack = target.least_pods - room
             pods = self._some(target.least_pods, [index for index in most if most[index]])
             message = f"needs room for {pods}; the nodes have room for {room} in all, {lack} too few"
-            return Cause("InsufficientResources", message + self.nearest.slots(most))
+            return Cause("InsufficientResources", message + self.nearest.shortage(most))
         return self._sums(target, most)
 
     def _sums(self, target: Target, most: Most) -> Cause | None:
@@ -288,7 +330,7 @@ class NecessaryConditions:
                 have = "has" if nodes.sum() == 1 else "have"
                 needed = f"{name} {self._amount(resource, asked)}"
                 message = f"needs {needed}; the {found} eligible for it {have} {free_text}"
-                return Cause("InsufficientResources", message)
+                return Cause("InsufficientResources", message + self.nearest.shortage(most, np.array(nodes)))
         return None
 
     def _amount(self, resource: int, scaled: int) -> str:
@@ -309,12 +351,12 @@ class NecessaryConditions:
             lack = self.dense.classes[index].size - room
             there, but = self._nodes_of(index)
             message = f"needs room for {self._pods(index)}; {there} room for {room} in all, {lack} too few{but}"
-            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
+            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + self._role(index))
         if room:
             there, but = self._nodes_of(index)
             asked = f"at least {room + 1} of its {self._pods(index)}"
             message = f"needs room for {asked}; {there} room for {room} in all{but}"
-            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
+            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + self._role(index))
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -449,7 +491,7 @@ class NecessaryConditions:
         if room < count:
             there = np.zeros(len(self.dense.nodes), dtype=bool)
             there[begin:end] = True
-            return f"has room for {room}, {count - room} too few{self.nearest.slots(pods, there)}"
+            return f"has room for {room}, {count - room} too few{self.nearest.shortage(pods, there)}"
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(count, resource, pods)
             if asked > int(self.dense.free[begin:end, resource].sum()):

@@ -17,10 +17,11 @@ import pytest
 import urllib3
 
 from placer.cluster import Client
-from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, listed, server_time
+from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, Unanswered, listed, server_time
 from placer.cluster.reading.credentials import Account, Credentials
 from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
+from placer.version import __version__
 
 #: Status, headers and text of an answer.
 KubeletAnswer = tuple[int, dict[str, str], bytes]
@@ -35,6 +36,7 @@ class Scripted:
     def __init__(self, *answers: KubeletAnswer | Answering) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
+        self.agents: set[str | None] = set()
         self.url = ""
 
 
@@ -45,6 +47,7 @@ def serving(*answers: KubeletAnswer | Answering) -> Iterator[Scripted]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             script.asked.append((self.path, self.headers.get("Authorization", "")))
+            script.agents.add(self.headers.get("User-Agent"))
             told = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
             status, headers, text = told(dict(parse_qsl(urlsplit(self.path).query))) if callable(told) else told
             self.send_response_only(status)  # without a Date of its own
@@ -88,6 +91,30 @@ def test_it_says_who_it_is_and_what_it_wants() -> None:
         answer = client.get("/api/v1/pods", {"limit": "500", "continue": "a b&c"})
         assert (answer.status, answer.text) == (200, b"{}")
         assert script.asked == [("/api/v1/pods?limit=500&continue=a+b%26c", "Bearer t")]
+
+
+def test_every_request_names_placer_and_is_heard_of() -> None:
+    """So that audit logs say whose it was, and metrics how it ended."""
+    heard: list[tuple[str, str, int]] = []
+    with serving(FINE, FINE, (401, {}, b"{}")) as script, asking(script) as client:
+        client.heard.append(lambda method, url, status, _: heard.append((method, url.removeprefix(script.url), status)))
+        client.get("/api")
+        client.send("POST", "/apis", {})
+        with pytest.raises(ClusterError):
+            list(client.follow("/api/v1/pods", {"watch": "1"}, lambda _: None))
+    assert script.agents == {f"placer/{__version__}"}
+    assert heard == [("GET", "/api", 200), ("POST", "/apis", 200), ("GET", "/api/v1/pods?watch=1", 401)]
+
+
+def test_a_request_without_an_answer_is_heard_of() -> None:
+    heard: list[int] = []
+    with serving(FINE) as script:
+        pass
+    with asking(script) as client:
+        client.heard.append(lambda _method, _url, status, _seconds: heard.append(status))
+        with pytest.raises(Unanswered):
+            client.send("POST", "/apis", {})
+    assert heard == [0]
 
 
 @pytest.mark.parametrize("status", [404, 410])

@@ -13,10 +13,27 @@ import pytest
 
 from placer.cluster.reading import views
 from placer.cluster.reading.client import Response
-from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, packed, read_record
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, rejection_of, remembered, waiting_workloads
+from placer.cluster.reading.gang_record import (
+    GangRecord,
+    RecordedGangs,
+    RejectedWorkload,
+    UnansweredPods,
+    digests,
+    packed,
+    read_record,
+)
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    of_ours,
+    rejection_of,
+    remembered,
+    waiting_workloads,
+)
+from placer.cluster.reading.released import mark
 from placer.cluster.reading.views import PodView, Rejection, Workload, is_rejection
 from placer.cluster.writing.gang_ledger import write_record
+from placer.instance import GroupKey
 from tests.cluster.fault_matrix import ADMISSION
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, pod
@@ -56,6 +73,20 @@ def test_failed_pods_are_found_that_kubelets_rejected() -> None:
     ]
     assert [each.when for each in found[:2]] == [at(-60)] * 2
     assert cooling_nodes(remembered({}, found, 300, NOW), 300, NOW) == {"n1", "n2"}  # of n5 it is not known when
+
+
+def test_no_node_cools_down_for_pods_that_placer_neither_bound_nor_released() -> None:
+    """A tenant names nodes himself, by ``spec.nodeName`` and a selector that they do not meet."""
+    pods = [failed(name, f"n-{name}", "NodeAffinity", uid=f"uid-{name}") for name in ("mine", "bound", "gang", "held")]
+    found = failed_pods(ListServer({"/api/v1/pods": pods}), "placer", 300)
+    gang = GangRecord(NOW, pods=digests(["uid-gang", mark("uid-held", "n-held")]))
+    record = RecordedGangs(
+        {GroupKey("scheduling.volcano.sh", "default", "g"): gang},
+        unanswered=UnansweredPods("5", digests(["uid-bound"])),
+    )
+    ours = of_ours(found, record)
+    assert [each.node for each in ours] == ["n-bound", "n-gang", "n-held"]
+    assert of_ours(found, RecordedGangs()) == []
 
 
 def test_every_reason_of_kubelets_is_told_on_the_page_of_faults() -> None:

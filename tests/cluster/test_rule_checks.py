@@ -95,7 +95,7 @@ def test_a_pod_of_our_replica_that_has_come_elsewhere() -> None:
     cache.pod_happened("ADDED", event(replica(theirs("other", "n2"), 0)))
     assert cache.refusal(alone("ours"), [bind("ours", "n2")]) is None
     assert cache.refusal(alone("ours"), [bind("ours", "n1")]) == (
-        "replica 0 of LeaderWorkerSet default/llm asks for one domain of rack: its 1 bound and 1 new pods are in "
+        "replica 0 of LeaderWorkerSet default/llm asks for one domain of rack: its 1 bound and 1 new pod are in "
         "rack=a and rack=b"
     )
 

@@ -6,15 +6,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from placer.methods import process
-from placer.methods.process import ProcessEnd, run_apart
+from placer.methods import fork_server, process
+from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from tests.waiting import wait_until
 
 
@@ -84,9 +85,58 @@ def test_one_that_stops_before_it_reads_does_not_hold_us_up(tmp_path: Path, monk
     stopped = tmp_path / "python"
     stopped.write_text("#!/bin/sh\nexec sleep 3600\n")
     stopped.chmod(0o755)
-    monkeypatch.setattr(process.sys, "executable", str(stopped))
+    monkeypatch.setattr(process, "SERVER", fork_server.ForkServer())
+    monkeypatch.setattr(sys, "executable", str(stopped))
     ended = run_apart("searches:honest", ("x" * 5_000_000,), lambda _: None, deadline=time.monotonic() + 0.2)
     assert ended.how is ProcessEnd.KILLED
+
+
+@pytest.fixture
+def own_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[fork_server.ForkServer]:
+    server = fork_server.ForkServer()
+    monkeypatch.setattr(process, "SERVER", server)
+    yield server
+    server.stop()
+
+
+def test_children_come_from_one_server_in_the_state_of_the_parent(
+    own_server: fork_server.ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directory, environment and path are those of the call and not of the first one."""
+    (before,) = _events("tells_its_state")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLACER_TEST", "1")
+    (after,) = _events("tells_its_state")
+    assert before["server"] == after["server"] != os.getpid()
+    assert (after["directory"], after["environment"]) == (str(tmp_path), "1")
+    assert before["environment"] is None
+
+
+def test_several_threads_have_a_child_each(own_server: fork_server.ForkServer) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda value: _events("honest", value), range(8)))
+    assert found == [[("found", value), ("found", value + 1)] for value in range(8)]
+
+
+def test_a_server_that_has_ended_is_started_again(own_server: fork_server.ForkServer) -> None:
+    """By whatever hand: a container that is short of memory may lose it."""
+    (state,) = _events("tells_its_state")
+    os.kill(state["server"], signal.SIGKILL)
+    wait_until(lambda: not _runs(state["server"]))
+    assert _events("honest", 7) == [("found", 7), ("found", 8)]
+
+
+def test_a_child_outlives_its_server_and_nobody_knows_how_it_ended(own_server: fork_server.ForkServer) -> None:
+    ended = run_apart("searches:honest", (7,), lambda _: own_server.stop())
+    assert (ended.how, ended.value) == (ProcessEnd.RETURNED, "finished")
+    ended = run_apart("searches:raises", (), lambda _: own_server.stop())
+    assert ended == ProcessResult(ProcessEnd.DIED, detail="no exit status: ValueError: a fault in the search")
+
+
+def _events(search: str, *arguments: object) -> list[Any]:
+    events: list[Any] = []
+    assert run_apart(f"searches:{search}", arguments, events.append).how is ProcessEnd.RETURNED
+    return events
 
 
 def test_in_a_container_one_that_takes_too_much_dies_alone(monkeypatch: pytest.MonkeyPatch) -> None:

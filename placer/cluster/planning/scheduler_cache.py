@@ -29,8 +29,9 @@ import msgspec
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.rule_checks import RuleChecks
+from placer.cluster.reading.daemon_sets import is_placeholder, placeholder_for
 from placer.cluster.reading.field_filter import essence, list_reader, readable
-from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
+from placer.cluster.reading.snapshot import TAINT
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection, read_view
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
 from placer.instance.eligibility import host_ports

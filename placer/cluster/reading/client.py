@@ -18,8 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
-from placer.cluster.reading.credentials import Credentials, find_account
+from placer.cluster.reading.credentials import Caller, Credentials, find_account
 from placer.errors import ClusterError
+from placer.version import __version__
 
 if TYPE_CHECKING:
     import urllib3
@@ -35,6 +36,7 @@ __all__ = [
     "Client",
     "Follower",
     "Forbidden",
+    "Heard",
     "Response",
     "SendOptions",
     "Server",
@@ -52,6 +54,11 @@ __all__ = [
 Item = TypeVar("Item")
 AnyPage = TypeVar("AnyPage", bound="Page[Any]")
 
+#: Hears of a request: method, URL, status (0: no answer came), and seconds until the answer began.
+Heard = Callable[[str, str, int, float], None]
+
+#: As what we show in the logs of a server.
+_AGENT = f"placer/{__version__}"
 #: Content types: of objects, and of patches: server-side apply, any object, and Kubernetes' own, whose lists are merged
 #: by key.
 JSON = "application/json"
@@ -331,6 +338,7 @@ class Client:
     def __init__(self, credentials: Credentials, sleep: Callable[[float], None] = time.sleep) -> None:
         self.url = credentials.url
         self.until: float | None = None  #: ``time.monotonic()`` up to which the server may have us wait
+        self.heard: list[Heard] = []  #: what hears of each request, in the thread that sends it
         self._credentials, self._sleep = credentials, sleep
         self._clock = ServerClock()
 
@@ -484,9 +492,9 @@ class Client:
         self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any
     ) -> urllib3.BaseHTTPResponse:
         """Send something once; where the server does not know us, once more as who we are by now."""
-        headers = {"Accept": "application/json", **(headers or {})}
+        headers = {"Accept": "application/json", "User-Agent": _AGENT, **(headers or {})}
         caller = self._credentials.caller()
-        answer = caller.pool.request(method, url, headers={**headers, **caller.headers}, retries=False, **options)
+        answer = self._sent(caller, method, url, headers, options)
         if answer.status != 401:
             return answer
         try:
@@ -498,7 +506,19 @@ class Client:
         if found is None:
             return answer
         answer.close()
-        return found.pool.request(method, url, headers={**headers, **found.headers}, retries=False, **options)
+        return self._sent(found, method, url, headers, options)
+
+    def _sent(
+        self, caller: Caller, method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]
+    ) -> urllib3.BaseHTTPResponse:
+        asked, status = time.monotonic(), 0
+        try:
+            answer = caller.pool.request(method, url, headers={**headers, **caller.headers}, retries=False, **options)
+            status = answer.status
+            return answer
+        finally:
+            for each in self.heard:
+                each(method, url, status, time.monotonic() - asked)
 
     def _ask(self, url: str, path: str, most: int | None) -> tuple[Response | None, float | None, str]:
         """One question: the answer, or None with the seconds the server wants us to wait and what the matter is.

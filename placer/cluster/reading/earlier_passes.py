@@ -185,7 +185,7 @@ def prepared(
     first = _with_room(instance, held, room) | {key: each.missing for key, each in half.items()}
     first = {key: pods for key, pods in first.items() if pods}
     waiting = _added_since(instance, first, half) | waiting
-    changes = _raised(first) | {("Pod", key): backing_off for key in waiting}
+    changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
         return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
@@ -254,15 +254,17 @@ def _added_since(
     }
 
 
-def _raised(first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
+def _raised(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
     """What gives groups and the pods of them that come first the highest priority.
 
-    A PodGroup names none itself then, so that its pods' counts: a class that is made for it, anybody's could name.
+    Their PodGroup, and those of their pods that run, state none then: a group is as urgent as its least urgent pod,
+    and a class that is made for it, anybody's could name.
     """
     changes: dict[tuple[str, Key], Change] = {}
     apis: dict[Key, set[str]] = defaultdict(set)
     for group, pods in first.items():
         changes |= {("Pod", key): _raise_pod for key in pods}
+        changes |= {("Pod", key): _state_no_priority for key in _running(instance, group)}
         apis[Key(group.namespace, group.name)].add(group.api_group)
     return changes | {("PodGroup", key): partial(_raise_group, named) for key, named in apis.items()}
 
@@ -470,5 +472,14 @@ def _raise_pod(pod: dict[str, Any]) -> None:
 def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
     """Have the priority of its pods count for a PodGroup, if it is one of some APIs."""
     if group["apiVersion"].rpartition("/")[0] in apis:
-        own = ("priorityClassName", "priority")
-        group["spec"] = {key: value for key, value in (group.get("spec") or {}).items() if key not in own}
+        _state_no_priority(group)
+
+
+def _state_no_priority(item: dict[str, Any]) -> None:
+    own = ("priorityClassName", "priority")
+    item["spec"] = {key: value for key, value in (item.get("spec") or {}).items() if key not in own}
+
+
+def _running(instance: Instance, group: GroupKey) -> tuple[Key, ...]:
+    """Pods of a group that have a node."""
+    return instance.groups[group].bound if group in instance.groups else ()

@@ -25,7 +25,7 @@ from placer.kube.marks import kept_annotations
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE, object_refusal
 
-__all__ = ["ListReader", "essence", "is_kept", "list_reader", "readable"]
+__all__ = ["ListReader", "essence", "is_kept", "is_of_kind", "list_reader", "readable", "unreadable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(
@@ -188,6 +188,17 @@ def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
     for item in items:
         with suppress(Misfit):
             yield info.read(item)
+
+
+def is_of_kind(item: bytes, kind: str) -> bool:
+    """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
+    return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
+
+
+def unreadable(api_version: str, kind: str, namespace: str, name: str, wrong: str) -> bytes:
+    """What is kept of an object of which nothing can be read: what it is called, and why."""
+    metadata = {"namespace": namespace, "name": name, "annotations": {UNREADABLE: wrong}}
+    return msgspec.json.encode({"apiVersion": api_version, "kind": kind, "metadata": metadata})
 
 
 @cache

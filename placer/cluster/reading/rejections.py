@@ -4,8 +4,9 @@ A kubelet that rejects a pod of ours knows something that the API server does no
 and gets nothing new for a while; or of the pod. Which one shows when another kubelet rejects a pod of the same workload
 too: then it is the *workload* that backs off, one minute at first and twice as long after each further rejection, an
 hour at most, and the nodes take others at once. So one workload that no kubelet takes costs a pool one node at a time.
-Whose pods they are, and which node they name, tenants may write themselves; so all workloads of a namespace together
-have few nodes cool down at a time, too.
+Of whom a pod says that it is, and which node it names, tenants may write themselves. So only pods count that placer
+bound or released by its own record (:func:`of_ours`), and all workloads of a namespace together have few nodes cool
+down at a time.
 
 What is released (``--enforce gates``) and not bound by its scheduler until it is given up counts the same, or a
 workload that its scheduler never takes would hold room again and again, under other names.
@@ -24,7 +25,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from placer.cluster.reading.client import Server, listed
-from placer.cluster.reading.gang_record import RejectedWorkload
+from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
+from placer.cluster.reading.released import mark
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, Rejection, Workload, read_view
 from placer.instance import ANY_SCHEDULER, Key
@@ -35,6 +37,7 @@ __all__ = [
     "failed_pods",
     "failed_selector",
     "not_bound",
+    "of_ours",
     "rejection_of",
     "remembered",
     "waiting_workloads",
@@ -96,6 +99,20 @@ def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | No
     """That its kubelet rejected a pod of ours."""
     named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
     return pod.rejection if named or (gates and pod.only_node is not None) else None
+
+
+def of_ours(rejections: Iterable[Rejection], record: RecordedGangs) -> list[Rejection]:
+    """Those of pods that placer bound and no kubelet had answered for, or that are of a gang it has begun to bind.
+
+    Parameters
+    ----------
+    rejections
+        Of any pods.
+    record
+        As the pass before has left it.
+    """
+    known = record.unanswered.pods.union(*(gang.pods for gang in record.gangs.values()))
+    return [each for each in rejections if not known.isdisjoint(digests([each.uid, mark(each.uid, each.node)]))]
 
 
 def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
