@@ -193,8 +193,8 @@ FindingCode = Literal[
     "BandwidthNotLimited",
     "BoundContradicted",
     "BoundOneByOne",
-    "BudgetExceeded",
     "BoundPodsViolate",
+    "BudgetExceeded",
     "DependencyCycle",
     "DependsOn",
     "DependsOnItself",
@@ -290,16 +290,16 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node",
         "Name the node in `oneByOne`, and bind its pods one after another, each after the kubelet's answer.",
     ),
-    "BudgetExceeded": Code(
-        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
-        "spends terms 20,000 of 10,000; pods that wait for it: 500",
-        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
-    ),
     "BoundPodsViolate": Code(
         "Pods that are bound already break a rule by themselves; the message begins with the rule. New pods do not "
         "add to it, so that less may fit there than there seems to be room for.",
         "C2: pods bound to Node n1 request more than is allocatable: cpu 9 of 8",
         "Nothing, if that is known; else delete or move one of the pods.",
+    ),
+    "BudgetExceeded": Code(
+        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
+        "spends terms 20,000 of 10,000; pods that wait for it: 500",
+        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
     ),
     "DependencyCycle": Code(
         "Workloads of an AppGroup call each other in a circle; each dependency counts all the same.",
