@@ -121,7 +121,7 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
                 f"for its {plural(len(of.pending), 'pending pod')}: " if "GangIncomplete" in codes - {code} else ""
             )
             message = existing + "; ".join(filter(None, texts))
-            found.append(GroupCause(code, rules_of(code, group.instance, of), message))  # type: ignore[arg-type]  # keys of RULES_OF
+            found.append(GroupCause(code, rules_of(code, of), message))  # type: ignore[arg-type]  # keys of RULES_OF
     return tuple(found)
 
 

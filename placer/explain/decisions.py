@@ -90,7 +90,7 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
 
 
 #: Causes for which the arrays leave pods of a group out: lifted, they tell which other rules concern it.
-_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode", "QueueCapability"})
+_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueCapability", "InsufficientResources"})
 
 
 class LoneGroup:
@@ -214,7 +214,7 @@ class _World:
 
         Rules are those of the instance before anything was lifted, apart from what the group itself asks for.
         """
-        asks = self.codes & {"InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode"}
+        asks = self.codes & {"InvalidGroup", "GangIncomplete", "Unsupported"}
         off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
         judged = lift(self.original, self.key, frozenset(asks))
         judged = replace(judged, policy=replace(judged.policy, rules_off=judged.policy.rules_off | off))

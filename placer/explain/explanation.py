@@ -306,7 +306,7 @@ def _optional(case: Case, group: Group, placed: Placed, reason: Reason | None, d
     if reason is None:
         return Explanation(group.key, admitted=True)
     left = sum(key not in placed.placement.node_of for key in group.pending)
-    rules = rules_of(reason.code, placed.instance, group) if reason.code in RULES_OF else ()
+    rules = rules_of(reason.code, group) if reason.code in RULES_OF else ()
     cause = GroupCause(reason.code, rules, reason.message)
     admitted = Outcome(placed.instance, placed.placement).admitted(group)
     tried = _one_more(case, group, placed, deadline)

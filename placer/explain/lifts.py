@@ -37,12 +37,8 @@ RULES_OF: Mapping[str, tuple[str, ...]] = {
 Lift = Callable[[Instance, Group], Instance]
 
 
-def rules_of(code: str, instance: Instance, group: Group) -> tuple[str, ...]:
-    """Rules behind a cause of a group: C6 only where it has subgroups, C2 of nodes where none offers a resource."""
-    pods = [instance.pods[key] for key in group.pending]
-    if code == "NoEligibleNode" and any(map(instance.unoffered, pods)):
-        shut = any(not any(pod.constraints.admits(node) for node in instance.nodes.values()) for pod in pods)
-        return ("C2", *RULES_OF[code]) if shut else ("C2",)
+def rules_of(code: str, group: Group) -> tuple[str, ...]:
+    """Rules behind a cause of a group; C6 only where the group has subgroups."""
     return tuple(rule for rule in RULES_OF[code] if rule != "C6" or group.policies)
 
 
@@ -108,14 +104,10 @@ def _supported(instance: Instance, group: Group) -> Instance:
 
 
 def _eligible(instance: Instance, group: Group) -> Instance:
-    """C3: every node takes the pods; nothing else waits that could notice. What no node offers they do without."""
-
-    def taken(pod: Pod) -> Pod:
-        offered = Resources({name: amount for name, amount in pod.requests.items() if name in instance.offered})
-        return replace(pod, constraints=Constraints(), requests=offered)
-
+    """C3: every node takes the pods; nothing else waits that could notice."""
     nodes = {name: replace(node, ready=True, unschedulable=False, taints=()) for name, node in instance.nodes.items()}
-    return _with_pods(instance, group, taken).keeping_held(nodes=nodes)
+    freed = _with_pods(instance, group, lambda pod: replace(pod, constraints=Constraints()))
+    return freed.keeping_held(nodes=nodes)
 
 
 def _roomy(instance: Instance, group: Group) -> Instance:
@@ -123,7 +115,6 @@ def _roomy(instance: Instance, group: Group) -> Instance:
     need = Resources()
     for key in group.pending:
         need = need + instance.pods[key].requests
-    need = Resources({what: amount for what, amount in need.items() if what in instance.offered})
     nodes = {}
     for name, node in instance.nodes.items():
         held = instance.held.get(name, Resources())
