@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placer.cores import usable_cores
-from placer.deadline import NEVER, Deadline, OutOfTime, wall
+from placer.deadline import GRACE, NEVER, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.methods import METHODS
@@ -73,12 +73,6 @@ ENDING, REASONING, WRITING = 3.0, 3.0, 2.0
 
 #: Most of the time limit that is kept for reasons.
 REASONING_SHARE = 0.1
-
-#: Seconds beyond the limit within which reasons are still looked for: a second less than a call may be late.
-GRACE = 1.0
-
-#: Seconds for the first fit, where nothing is decided a second after the limit.
-FIRST_FIT = 0.5
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -164,11 +158,7 @@ def solve(
     incumbent, ended = call.first_answer()
     if incumbent is None:
         return call.first_fit()
-    if method != "greedy" and ended is Termination.FINISHED:
-        ended = call.search(incumbent, method if method in SEARCH else "decomposed")
-    call.complete(incumbent)
-    call.by_creation(incumbent)
-    return call.result(incumbent, ended, require_all)
+    return call.result(incumbent, call.better(incumbent, ended), require_all)
 
 
 @dataclass
@@ -297,6 +287,19 @@ class _SolveCall:
 
         incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
 
+    def better(self, incumbent: Incumbent, ended: Termination) -> Termination:
+        """Search, and end what was found; a wall ends that, too, and what was found by then stays."""
+        try:
+            with wall(self._wall):
+                if self.method != "greedy" and ended is Termination.FINISHED:
+                    ended = self.search(incumbent, self.method if self.method in SEARCH else "decomposed")
+                self.complete(incumbent)
+                self.by_creation(incumbent)
+        except OutOfTime:
+            incumbent.settle()
+            ended = Termination.TIME
+        return ended
+
     def search(self, incumbent: Incumbent, name: str) -> Termination:
         """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
         try:
@@ -416,7 +419,7 @@ class _SolveCall:
 
     def first_fit(self) -> Result:
         """Answer without arrays, bounds or reasons."""
-        from placer.methods.first_fit import first_fit
+        from placer.methods.first_fit import FIRST_FIT, first_fit
 
         start = time.monotonic()
         placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
@@ -473,7 +476,7 @@ class _SolveCall:
 
     def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
         """Say of every group with pods left that there was no time to look at it."""
-        from placer.reasons.explanation import LATE
+        from placer.reasons import LATE
 
         placed = {} if placement is None else placement.node_of
         groups = self.instance.groups.items()
