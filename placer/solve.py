@@ -30,14 +30,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.cores import usable_cores
 from placer.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
-from placer.instance import Finding, GroupKey, Instance
+from placer.instance import Finding, GroupKey, Instance, PodState
 from placer.methods import METHODS
 from placer.methods.numa.binding_order import aligned
 from placer.methods.search_limits import limit_faults
@@ -49,8 +50,9 @@ from placer.verify import verify
 if TYPE_CHECKING:
     from placer.dense import Dense, Solution
     from placer.methods.incumbent import Incumbent
+    from placer.methods.process import ProcessEnd
 
-__all__ = ["solve"]
+__all__ = ["Meanwhile", "solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
@@ -84,6 +86,18 @@ FIRST_FIT = 0.5
 LEAST_SECONDS = 0.8
 
 
+class Meanwhile(Protocol):
+    """What a caller does while a search runs."""
+
+    def fix(self, placement: Placement, /) -> Instance | None:
+        """Take what it wants of the greedy's answer: the instance with that bound, which the search keeps; None:
+        nothing.
+        """
+
+    def enough(self) -> ProcessEnd | None:
+        """How the search ends where its answer is wanted now, else None; asked again and again."""
+
+
 def solve(
     instance: Instance,
     *,
@@ -98,6 +112,7 @@ def solve(
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
     earlier: Result | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> Result:
     """Decide where the pending pods go.
 
@@ -132,6 +147,9 @@ def solve(
         Called whenever the answer or a bound gets better.
     earlier
         An answer of an earlier call to the very same instance: the search goes on from it, with what is proved of it.
+    meanwhile
+        Takes a part of the greedy's answer before a search begins, and may end the search early; only where there is
+        one that improves the greedy's answer.
 
     Returns
     -------
@@ -158,17 +176,11 @@ def solve(
         began=start if began is None else began,
         watch=watch,
         earlier=earlier,
+        meanwhile=meanwhile,
     )
     call.check()
     call.seconds["read"] = start - call.began
-    incumbent, ended = call.first_answer()
-    if incumbent is None:
-        return call.first_fit()
-    if method != "greedy" and ended is Termination.FINISHED:
-        ended = call.search(incumbent, method if method in SEARCH else "decomposed")
-    call.complete(incumbent)
-    call.by_creation(incumbent)
-    return call.result(incumbent, ended, require_all)
+    return call.answer(require_all)
 
 
 @dataclass
@@ -186,8 +198,11 @@ class _SolveCall:
     began: float
     watch: Callable[[TracePoint], None] | None
     earlier: Result | None = None
+    meanwhile: Meanwhile | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    start: Placement | None = None  #: an answer that the search goes on from
+    ended_early: float = math.inf  #: ``time.monotonic()`` at which the caller wanted the answer
 
     def check(self) -> None:
         """Refuse arguments that are out of their range, all faults at once."""
@@ -201,6 +216,19 @@ class _SolveCall:
             faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
+
+    def answer(self, require_all: bool) -> Result:
+        """Take all steps."""
+        incumbent, ended = self.first_answer()
+        if incumbent is None:
+            return self.first_fit()
+        if ended is Termination.FINISHED and (rest := self.rest(incumbent)) is not None:
+            return self.with_rest(incumbent, *rest, require_all)
+        if self.method != "greedy" and ended is Termination.FINISHED:
+            ended = self.search(incumbent, self.method if self.method in SEARCH else "decomposed")
+        self.complete(incumbent)
+        self.by_creation(incumbent)
+        return self.result(incumbent, ended, require_all)
 
     def first_answer(self) -> tuple[Incumbent | None, Termination]:
         """Make the arrays and let the greedy answer; None where a wall ends this before there is an answer.
@@ -253,6 +281,8 @@ class _SolveCall:
             self.hint, ended = complete(self.dense, incumbent.solution), Termination.INTERRUPTED
         if not alone:
             incumbent.offer(self.hint, "greedy")
+            if self.start is not None and incumbent.offer(self.dense.solution(self.start), "greedy"):
+                self.hint = incumbent.solution or self.hint
             self._go_on(incumbent)
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
@@ -289,7 +319,7 @@ class _SolveCall:
 
     @property
     def _limit(self) -> Deadline:
-        return NEVER if self.time_limit is None else Deadline(self.began + self.time_limit)
+        return Deadline(min(self.ended_early, math.inf if self.time_limit is None else self.began + self.time_limit))
 
     def _count(self, incumbent: Incumbent) -> None:
         """Add the bounds that counting gives for the values in hand."""
@@ -321,10 +351,53 @@ class _SolveCall:
         options = SearchOptions(
             left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
         )
-        ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.on_event(event, name), deadline)
+        heard, enough = partial(incumbent.on_event, method=name), None if self.meanwhile is None else self._enough
+        ended = run_apart(SEARCH[name], (self.dense, options), heard, deadline, enough)
         self.seconds["solve"] += time.monotonic() - start
         self.findings += ended.findings(name)
         return ended.termination
+
+    def _enough(self) -> ProcessEnd | None:
+        """How the search ends where the caller wants its answer; all that follows is over soon then, too."""
+        end = self.meanwhile.enough() if self.meanwhile is not None else None
+        if end is not None:
+            self.ended_early = time.monotonic()
+        return end
+
+    def rest(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
+        """The greedy's answer, and what is left to search for where the caller takes a part of it; None: all of it."""
+        over = self._limit.left < LEAST_SECONDS
+        if self.meanwhile is None or self.method in (*ALONE, "greedy") or over or not incumbent.solution:
+            return None
+        if self.start is not None or self._proved(incumbent):
+            return None
+        placement = self._placement(incumbent.solution)
+        self._judged(placement, incumbent)
+        rest = self.meanwhile.fix(placement)
+        return None if rest is None else (placement, rest)
+
+    def with_rest(self, incumbent: Incumbent, placement: Placement, rest: Instance, require_all: bool) -> Result:
+        """Search in what is left, and answer for all; both answers keep what the caller took of the greedy's."""
+        fixed, left = (
+            tuple(bind for bind in placement.bindings if (rest.pods[bind.pod].state is PodState.BOUND) is taken)
+            for taken in (True, False)
+        )
+        start = time.monotonic()
+        hint = aligned(rest, Placement(left))
+        inner = replace(self, instance=rest, start=hint, earlier=None, seconds={}, findings=[])
+        inner.seconds["read"] = self.seconds["read"]
+        found = inner.answer(require_all=False)
+        self.seconds["solve"] += time.monotonic() - start
+        self.findings += inner.findings
+        self.ended_early = inner.ended_early
+        new = found.placement.bindings if found.placement is not None else left
+        whole = aligned(self.instance, Placement((*fixed, *new)))
+        incumbent.offer(self.dense.solution(whole), found.method, "rest")
+        values = tuple(value.value for value in score(self.instance, whole))
+        if values != incumbent.values:
+            return self.result(incumbent, found.termination, require_all, placement)
+        self._count(incumbent)
+        return self.result(incumbent, found.termination, require_all, whole, found.reasons)
 
     def _reserve(self, solution: Solution) -> float:
         """Seconds to keep for what comes after the search (:data:`ENDING`)."""
@@ -376,10 +449,21 @@ class _SolveCall:
         """By name, the pods of each node in an order that its kubelet admits."""
         return aligned(self.instance, self.dense.placement(solution))
 
-    def result(self, incumbent: Incumbent, termination: Termination, require_all: bool) -> Result:
-        """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
+    def result(
+        self,
+        incumbent: Incumbent,
+        termination: Termination,
+        require_all: bool,
+        placement: Placement | None = None,
+        reasons: Mapping[GroupKey, Reason] | None = None,
+    ) -> Result:
+        """Verify and score by name, put the bounds beside the values, say why what is pending stays so.
+
+        A placement that is given is that of the solution, which does not say which of equal pods is where.
+        """
         start = time.monotonic()
-        placement = None if incumbent.solution is None else self._placement(incumbent.solution)
+        if placement is None and incumbent.solution is not None:
+            placement = self._placement(incumbent.solution)
         objective = self._judged(placement, incumbent)
         if placement is not None and all(judged.met for judged in objective):
             termination = Termination.PROVED
@@ -387,7 +471,8 @@ class _SolveCall:
             termination = Termination.FINISHED
         verdict = _verdict(self.instance, objective, placement, require_all)
         weight = self._weight(placement, incumbent)
-        reasons = self._reasons(incumbent, time.monotonic() - start)
+        if reasons is None:
+            reasons = self._reasons(incumbent, time.monotonic() - start)
         self.seconds["verify"] = time.monotonic() - start
         return self._result(
             placement,
