@@ -363,8 +363,10 @@ def make_pass(
 
         lane = _express_lane(client, done, instance, cache, stop, begin)
         placement = _decide(done, instance, start, watch, lane)
-        all_of_it = partial(plan_bindings, instance, placement, snapshot.identities, cache.changed(), options.most)
-        done.plan = all_of_it() if lane is None else lane.rest(placement)
+        changed = cache.changed() if lane is None else lane.changed()
+        done.plan = plan_bindings(instance, placement, snapshot.identities, changed, options.most)
+        if lane is not None:
+            done.plan = done.plan.without(lane.plan)
         if options.dry_run != "client":
             begin()
             with done.step("bind"):

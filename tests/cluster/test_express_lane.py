@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.writing.express_lane import Arrivals, ExpressLane, express
 from placer.cluster.writing.lease import LeaseOptions
@@ -285,7 +285,9 @@ def test_the_rest_of_the_plan_is_without_what_went_first_and_what_could_not() ->
     assert rest is not None
     assert {key.name for key, pod in rest.pods.items() if pod.state is PodState.BOUND} == {"a", "b"}
     assert [gang.state for gang in lane.gangs] == [GangState.BOUND, GangState.LEFT]
-    plan = lane.rest(on_n1("a", "b", "c"))
+    assert lane.changed() == {Key("default", "b")}
+    identities = snapshot_of(world.server.documents.values()).identities
+    plan = plan_bindings(world.instance, on_n1("a", "b", "c"), identities, lane.changed()).without(lane.plan)
     assert [bind.pod.name for batch in plan.batches for bind in batch.bindings] == ["c"]
     assert not plan.dropped
     assert [gang.state for gang in world.carry_out(*plan.batches)] == [GangState.BOUND]

@@ -151,12 +151,14 @@ class ExpressLane:
         if self._error is not None:
             raise self._error
 
-    def rest(self, placement: Placement) -> BindingPlan:
-        """What is left to bind of the answer, which has in it what went first; after :meth:`join`."""
+    def changed(self) -> set[Key]:
+        """Pods without which the rest of the plan has to stand: they are not as they were, or could not be bound first.
+
+        What went first is as it is to be; after :meth:`join`.
+        """
         bound = {bind.pod for gang in self.gangs for bind in gang.bound}
         failed = {bind.pod for batch in self.plan.batches for bind in batch.bindings} - bound
-        changed = {*self._changed()} - bound | failed
-        return plan_bindings(self._instance, placement, self._identities, changed).without(self.plan)
+        return {*self._changed()} - bound | failed
 
     def _work(self) -> None:
         try:

@@ -66,7 +66,7 @@ class BindingOptions:
     grace
         Seconds that a gang may go without a pod of it being bound.
     settle
-        Most seconds to wait at the end for events of what was bound, and for kubelets' answers.
+        Most seconds to wait at the end for kubelets' answers; of a pass in a loop none.
     dry_run
         Let the server do all but keep it.
     """
