@@ -6,12 +6,12 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
-__all__ = ["NEVER", "Deadline", "OutOfTime", "wall"]
+__all__ = ["NEVER", "AskedDeadline", "Deadline", "OutOfTime", "wall"]
 
 T = TypeVar("T")
 
@@ -68,6 +68,29 @@ class Deadline:
             if self.over:
                 return
             yield item
+
+
+@dataclass(frozen=True)
+class AskedDeadline(Deadline):
+    """A deadline that is over, too, once something says so.
+
+    Parameters
+    ----------
+    is_over
+        Asked at each look.
+
+    Examples
+    --------
+    >>> AskedDeadline(is_over=lambda: True).over, AskedDeadline(is_over=lambda: False).over
+    (True, False)
+    """
+
+    is_over: Callable[[], bool] = bool
+
+    @property
+    def left(self) -> float:
+        """Seconds left; none once it is said to be over."""
+        return 0.0 if self.is_over() else super().left
 
 
 #: Where nothing limits the time.

@@ -36,7 +36,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.cores import usable_cores
-from placer.deadline import NEVER, Deadline, OutOfTime, wall
+from placer.deadline import NEVER, AskedDeadline, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, PodState
 from placer.methods import METHODS
@@ -81,6 +81,9 @@ GRACE = 1.0
 
 #: Seconds for the first fit, where nothing is decided a second after the limit.
 FIRST_FIT = 0.5
+
+#: Seconds after which the greedy stops where a caller waits to take a part of its answer.
+FIRST_ANSWER = 0.5
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -310,12 +313,16 @@ class _SolveCall:
 
         Reading always finishes, and takes longer than a run of the greedy up to the largest clusters; so a limit that
         is over before there is anything to decide about still brings an answer. By itself the greedy never stops: it
-        is repeatable.
+        is repeatable. Where a caller takes a part of its answer, there is one soon.
         """
-        if self.time_limit is None or self.method == "greedy":
+        if self.method == "greedy" or (self.time_limit is None and self.meanwhile is None):
             return NEVER, NEVER
-        ending = (ENDING + REASONING) * self.seconds["build"]
-        return Deadline(self._limit.at - ending), Deadline(start + (start - self.began))
+        at = self._limit.at - (ENDING + REASONING) * self.seconds["build"]
+        first = Deadline(start + (start - self.began))
+        if self.meanwhile is None:
+            return Deadline(at), first
+        at = at if self.start is not None else min(at, start + FIRST_ANSWER)
+        return AskedDeadline(at, lambda: self.start is not None and self._enough() is not None), first
 
     @property
     def _limit(self) -> Deadline:
@@ -340,8 +347,10 @@ class _SolveCall:
         if incumbent.solution is not None and self._proved(incumbent):
             return Termination.PROVED
         from placer.methods.events import SearchOptions
-        from placer.methods.process import run_apart
+        from placer.methods.process import ProcessResult, run_apart
 
+        if (end := self._enough()) is not None:
+            return ProcessResult(end).termination
         left = None if self.time_limit is None else self.began + self.time_limit - start
         if left is not None and left > LEAST_SECONDS:
             left -= self._reserve(self.hint)
@@ -358,10 +367,10 @@ class _SolveCall:
         return ended.termination
 
     def _enough(self) -> ProcessEnd | None:
-        """How the search ends where the caller wants its answer; all that follows is over soon then, too."""
+        """How the search ends where the caller wants its answer; what follows has half as long as after the limit."""
         end = self.meanwhile.enough() if self.meanwhile is not None else None
         if end is not None:
-            self.ended_early = time.monotonic()
+            self.ended_early = min(self.ended_early, time.monotonic() - GRACE / 2)
         return end
 
     def rest(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
