@@ -35,6 +35,7 @@ def disruption_lines(
     number = {pod.key: index for index, pod in enumerate(pods, 1)}
     running = {pod.key for pod in pods if before.pods[pod.key].state is PodState.BOUND}
     yield numbers("home", (node.get(before.pods[pod.key].node or "", 0) for pod in pods))
+    yield numbers("own_priority", (before.pods[pod.key].unit_priority for pod in pods))
     yield numbers("disrupted_whole", (group.disrupted_whole for group in groups))
     yield f"budgets = {len(before.budgets)};"
     yield names("budget_name", before.budgets)

@@ -47,7 +47,7 @@ def criteria(instance: Instance, *, disturbing: bool = False) -> Iterator[Value]
     priority may lose, where something may be disturbed.
     """
     pods = (instance.pods[key] for key in (may_go(instance) if disturbing else ()))
-    priorities = {pod.priority if pod.group is None else instance.groups[pod.group].priority for pod in pods}
+    priorities = {pod.unit_priority for pod in pods}
     for value in placer.score(instance, Placement(), disturbing=disturbing):
         if value.name == "moved":
             yield from (Value(name, 0, each) for each in sorted(priorities, reverse=True) for name in LOSSES)
@@ -334,7 +334,8 @@ class _Writer:
         yield f"queues_bind = {plain('C11' not in self.instance.policy.rules_off)};"
         yield f"queues = {len(queues)};"
         yield names("queue_name", queues)
-        yield numbers("closed", (not queue.open for queue in queues.values()))
+        taking = (self.instance.closed_queue(pod.queue, pod.namespace) for pod in self.pods)
+        yield numbers("closed", (queue is not None for queue in taking))
         yield sets("pod_queues", ([self.queue[name] for name in self._path(pod)] for pod in self.pods))
         yield f"quotas = {len(limits)};"
         yield numbers("quota_queue", (self.queue[name] for name, _, _ in limits))

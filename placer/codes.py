@@ -14,6 +14,7 @@ __all__ = [
     "CONDITIONS",
     "EVENTS",
     "FINDINGS",
+    "NO_ERRORS",
     "REASONS",
     "Code",
     "ConditionReason",
@@ -218,6 +219,7 @@ FindingCode = Literal[
     "NetworkTopologyAmbiguous",
     "NetworkTopologyEmpty",
     "NoHyperNodes",
+    "NoMember",
     "NoNetworkTopology",
     "NodeNotInFabric",
     "NodeWithoutLabel",
@@ -229,10 +231,13 @@ FindingCode = Literal[
     "PartitionMismatch",
     "PlacementOfOtherInput",
     "PodWithoutWorkload",
+    "PodsOfSeveralPriorities",
     "PolicyMatchesNothing",
     "PreferenceIgnored",
+    "PriorityAboveItsPods",
     "ProtectionCosts",
     "QueueCycle",
+    "QueueNamespaces",
     "QueueShareIgnored",
     "RegionAndZone",
     "SeveralApiGroups",
@@ -249,6 +254,9 @@ FindingCode = Literal[
     "WorkloadTwice",
     "ZoneInTwoRegions",
 ]
+
+#: Findings that are no error under ``--strict``: what they speak of is decided, and safely.
+NO_ERRORS: frozenset[FindingCode] = frozenset({"PodsOfSeveralPriorities", "PriorityAboveItsPods"})
 
 FINDINGS: Mapping[FindingCode, Code] = {
     "AppGroupAmbiguous": Code(
@@ -457,6 +465,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "there is no HyperNode: for the tier limit of PodGroup ml/train all nodes are one domain of tier 1",
         "Give the cluster's HyperNodes too, or name the node labels of the tree in the Policy (`topologyKeys`).",
     ),
+    "NoMember": Code(
+        "A static pod or one of a DaemonSet names a gang. It is no member and ties the gang to no node: whoever has a "
+        "node's credentials can make such a pod in any namespace.",
+        "PodGroup ml/train is named by Pod ml/agent-n1 and 3 others: found static or DaemonSet pods, which are no "
+        "members; expected pods that can run on other nodes",
+        "Take the name of the gang off these pods; a static pod that nobody knows of is a sign of a stolen node.",
+    ),
     "NoNetworkTopology": Code(
         "AppGroups have dependencies, and there is no NetworkTopology: costs and bandwidth decide nothing.",
         "there is no NetworkTopology, so C8, C9 and O3 do not apply to AppGroup default/shop",
@@ -516,6 +531,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "default/web-0 says which workload it is of, so that it has no dependencies",
         "Add the label to the pod template, or list the workload in the AppGroup.",
     ),
+    "PodsOfSeveralPriorities": Code(
+        "Pods of one group state different priorities: while it waits it is as urgent as its least urgent pod, and "
+        "what runs of it as its most urgent one. No error under `--strict`.",
+        "pods of PodGroup ml/train state priorities from 0 (Pod ml/train-3) to 100 (Pod ml/train-0); it waits with 0",
+        "Give all pods of the group one PriorityClass.",
+    ),
     "PolicyMatchesNothing": Code(
         "A `subGroupPolicy` has no `matchLabelKeys` and so takes no pod.",
         "spec.subGroupPolicy[0] (worker) of PodGroup ml/train has no matchLabelKeys and takes no pod",
@@ -526,6 +547,14 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "preferred affinity of Pod default/web-0 and 2 others decides nothing",
         "Nothing, if the preference may be missed; else make it a requirement.",
     ),
+    "PriorityAboveItsPods": Code(
+        "A PodGroup names a higher priority than its least urgent pod states, which decides: a quota on priority "
+        "classes sees pods, and no PodGroup. No error under `--strict`.",
+        "spec.priorityClassName high of PodGroup ml/train is 1000, and Pod ml/train-0 states 0, which counts: expected "
+        "at most 0",
+        "Name the class in the pod template, too; where controllers alone write PodGroups, set `groupPriority: class` "
+        "in the Policy.",
+    ),
     "ProtectionCosts": Code(
         "More goes, or less has room, than without the marks and queues that protect what runs.",
         'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
@@ -535,6 +564,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Queues are each other's parents; the capability of each counts once.",
         "queues a, b are each other's parents; the capability of each binds once",
         "Correct `spec.parent` of one of them.",
+    ),
+    "QueueNamespaces": Code(
+        "A Queue says by its annotation `placer.dev/namespaces` whose pods it takes, and a word of it is no name of a "
+        "namespace; that word lets nobody in.",
+        "annotation placer.dev/namespaces of Queue research: found 'ml;web', expected names of namespaces with commas; "
+        "the queue takes no new pods by it",
+        "Write the names of namespaces with commas between them: `ml,web`.",
     ),
     "QueueShareIgnored": Code(
         "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "
@@ -583,8 +619,8 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "TwoGroups": Code(
         "A pod names PodGroups of several APIs, or gangs by marks of several systems. It counts for the one that its "
         "scheduler would read, an object before a mark, else for the first in the order of `docs/marks.md`.",
-        "Pod ml/train-0 names PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io; it counts for "
-        "the first",
+        "PodGroup train of scheduling.volcano.sh and train of scheduling.x-k8s.io are named by Pod ml/train-0 and 3 "
+        "others, expected one; the first counts",
         "Remove all but one.",
     ),
     "UnknownField": Code(
@@ -645,13 +681,15 @@ EventReason = Literal[
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
 CONDITIONS: Mapping[ConditionReason, Code] = {
     "Unschedulable": Code(
-        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one.",
+        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one. Of "
+        "other Namespaces it says how many objects are in the way and of which priority; `placer explain` names them.",
         "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
         "What the reason at the beginning of the message says.",
     ),
     "SchedulerError": Code(
         "The pod had a place in the plan, and something went wrong before it was bound; the next pass tries again.",
-        "left for the next pass: Pod ml/train-0: the kubelet of Node n1 rejected it (TopologyAffinityError)",
+        "half-bound: 5 of 6 run since 12:00:00 UTC, rolled back at 12:05:00 UTC unless it is complete; Pod ml/train-0: "
+        "the kubelet of Node n1 rejected it (TopologyAffinityError)",
         "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
         "or who else changes these pods.",
     ),
@@ -697,7 +735,8 @@ EVENTS: Mapping[EventReason, Code] = {
     ),
     "Preempted": Code(
         "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for or the "
-        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names.",
+        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names. "
+        "Of a group of another Namespace it says priority, number of pods and the uid of one.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),

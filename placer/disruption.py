@@ -37,6 +37,7 @@ __all__ = [
     "protections",
     "ran_on",
     "released",
+    "unit_priority",
     "unmarked",
     "with_lost",
     "without",
@@ -51,7 +52,7 @@ class DisruptionUnit(NamedTuple):
     name
         ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
     priority
-        That of its group, or of the pod that is in none.
+        The highest of its pods: what runs is as urgent as its most urgent pod.
     pods
         All of them, sorted.
     """
@@ -245,13 +246,13 @@ def _units(before: Instance, after: Instance, gone: Collection[Key]) -> Iterator
     for key in sorted(gone):
         group = before.pods[key].group
         if group is None:
-            yield _alone(key, before.pods[key].priority)
+            yield _unit(before, f"Pod/{key.namespace}/{key.name}", (key,))
         else:
             by_group[group].append(key)
     for name, keys in sorted(by_group.items()):
         group_before, group_after = before.groups[name], after.groups[name]
         if group_before.disrupted_whole or not without.ready(group_after):
-            yield DisruptionUnit(f"PodGroup/{name.namespace}/{name.name}", group_before.priority, group_before.bound)
+            yield _unit(before, f"PodGroup/{name.namespace}/{name.name}", group_before.bound)
         else:
             yield from _parts(before, group_before, group_after, keys)
 
@@ -268,13 +269,18 @@ def _parts(instance: Instance, before: Group, after: Group, gone: Collection[Key
         ):
             part = before.sub_groups[index]
             name = f"SubGroup/{before.key.namespace}/{before.key.name}/{part.name}"
-            yield DisruptionUnit(name, before.priority, part.bound)
+            yield _unit(instance, name, part.bound)
         else:
-            yield from (_alone(key, before.priority) for key in keys)
+            yield from (_unit(instance, f"Pod/{key.namespace}/{key.name}", (key,)) for key in keys)
 
 
-def _alone(key: Key, priority: int) -> DisruptionUnit:
-    return DisruptionUnit(f"Pod/{key.namespace}/{key.name}", priority, (key,))
+def _unit(instance: Instance, name: str, pods: tuple[Key, ...]) -> DisruptionUnit:
+    return DisruptionUnit(name, unit_priority(instance, pods), pods)
+
+
+def unit_priority(instance: Instance, pods: Iterable[Key]) -> int:
+    """Priority of some bound pods that go as one: the highest of theirs, so that none is cheaper than it says."""
+    return max(instance.pods[key].unit_priority for key in pods)
 
 
 @dataclass(frozen=True)

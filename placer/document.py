@@ -166,6 +166,7 @@ class GroupPart(_Part, frozen=True, kw_only=True):
     kind: Literal["PodGroup", "Pod"]
     namespace: str
     name: str
+    priority: int | msgspec.UnsetType = msgspec.UNSET  # documents of before have none
     admitted: bool
     placed: int
     pending: int
@@ -400,6 +401,7 @@ def _group(outcome: Outcome, group: Group, reason: Reason | None, gone: Collecti
         kind="PodGroup" if group.key.api_group else "Pod",
         namespace=group.key.namespace,
         name=group.key.name,
+        priority=group.priority,
         admitted=outcome.admitted(group),
         placed=len(group.bound) + len(new),
         pending=len(waiting) - len(new),

@@ -1,7 +1,8 @@
 """What a loop of passes tells those who watch over it: metrics for Prometheus, and whether it lives and is ready.
 
 Names of kube-scheduler are used where the meaning is the same (an *attempt* is that one pod was looked at by one pass),
-so that dashboards made for it show placer too, told apart by the label ``profile``. Everything else has the prefix
+so that dashboards made for it show placer too, told apart by the label ``profile``. So it is with the names that every
+component of Kubernetes has: of its process, of its requests, and of its Lease. Everything else has the prefix
 ``placer_``.
 """
 
@@ -12,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from placer.cluster.planning.gang_outcome import GangState
 from placer.errors import UsageError
@@ -33,6 +35,16 @@ __all__ = ["LoopMetrics", "longest_silence"]
 #: Bounds of histograms in seconds: of steps of a pass, and of pods that wait.
 _STEPS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
 _WAITS = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
+#: The same of requests, as client-go has them.
+_ANSWERS = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+#: Seconds by which a decision may be later than its time limit says (contract of ``--time-limit``).
+_LATE = 2.0
+#: Steps of a pass after what it binds is bound.
+_AFTERWARDS = ("tell", "controllers")
+#: Whole seconds are all that the creation of a pod says.
+_SECOND = 1.0
+#: Most reasons of kubelets that are told apart.
+_MOST_REASONS = 50
 #: Seconds without a sign of life after which a loop is taken for stuck, at least.
 _STUCK = 900.0
 #: What became of a gang that was scheduled, as kube-scheduler counts it.
@@ -60,9 +72,11 @@ class LoopMetrics:
         Whose pods are placed: the name of the scheduler.
     patience
         Seconds without a sign of life after which the loop is taken for stuck.
+    lease
+        Name of the Lease.
     """
 
-    def __init__(self, profile: str, patience: float = _STUCK) -> None:
+    def __init__(self, profile: str, patience: float = _STUCK, lease: str = "placer") -> None:
         self._patience = patience
         self.registry = registry = prometheus.CollectorRegistry()
         self.ready = False  #: whether a pass has ended, or another process makes them
@@ -109,7 +123,9 @@ class LoopMetrics:
         )
         self._waits = prometheus.Histogram(
             "placer_pod_wait_seconds",
-            "Seconds from the creation of a pod to the pass that bound it.",
+            "Seconds from the creation of a pod to its binding, by what it waited for: placer; cluster, where an "
+            "earlier pass found why it cannot be bound; unknown, in the first pass of a process.",
+            ("cause",),
             registry=registry,
             buckets=_WAITS,
         )
@@ -143,6 +159,19 @@ class LoopMetrics:
         self._rejected = prometheus.Counter(
             "placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", ("reason",), registry=registry
         )
+        self._late = prometheus.Counter(
+            "placer_late_passes_total",
+            "Passes that decided more than 2 s later than their time limit, or reading and half the limit, allows.",
+            registry=registry,
+        )
+        self._reasons = set[str]()
+        self._unrecorded = prometheus.Counter(
+            "placer_record_dropped_total",
+            "Entries for which the record has no room, by part: gangs (not bound), rejected, unanswered, reservations, "
+            "held, unreadable.",
+            ("part",),
+            registry=registry,
+        )
         self._unsaved = prometheus.Counter(
             "placer_unsaved_passes_total",
             "Passes of which snapshot and Placement could not be kept (--save), as on a disk that is full.",
@@ -159,12 +188,50 @@ class LoopMetrics:
                 ("overfull_nodes", "Nodes that the last pass found over-full."),
                 ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
+                (
+                    "unheld_daemon_pods",
+                    "Pods of DaemonSets that are to come and for which the last pass held no room, beyond what their "
+                    "namespaces may hold.",
+                ),
+                ("record_bytes", "Bytes of the record of half-bound gangs; a ConfigMap has room for 1,048,576."),
+                ("record_unreadable", "1 while the record has keys that could not be read, which nobody has deleted."),
                 ("leader", "1 while this process holds the Lease, else 0."),
                 ("paused", "1 while this process holds the Lease and passes are paused, else 0."),
                 ("last_pass_timestamp_seconds", "When the last pass that decided ended, in seconds since 1970."),
             )
         }
         prometheus.Info("placer_build", "Which placer it is.", registry=registry).info({"version": __version__})
+        self._count_requests(registry)
+        self._leads = prometheus.Gauge(
+            "leader_election_master_status",
+            "1 while this process holds the Lease, else 0, as components of Kubernetes say it.",
+            ("name",),
+            registry=registry,
+        ).labels(lease)
+        prometheus.ProcessCollector(registry=registry)
+        self._looked: float | None = None  # when the last pass that decided began, in seconds since 1970
+        self._found: dict[Key, tuple[float, str]] = {}  # pods that it left waiting: when they came, and for whom
+
+    def _count_requests(self, registry: prometheus.CollectorRegistry) -> None:
+        self._requests = prometheus.Counter(
+            "rest_client_requests_total",
+            "Requests to the API server, by status (<error>: no answer came), method and host.",
+            ("code", "method", "host"),
+            registry=registry,
+        )
+        self._answers = prometheus.Histogram(
+            "rest_client_request_duration_seconds",
+            "Seconds until an answer of the API server began.",
+            ("verb", "host"),
+            registry=registry,
+            buckets=_ANSWERS,
+        )
+
+    def request(self, method: str, url: str, status: int, seconds: float) -> None:
+        """Count a request to the API server, as a client reports it."""
+        host = urlsplit(url).netloc
+        self._requests.labels(str(status) if status else "<error>", method, host).inc()
+        self._answers.labels(method, host).observe(seconds)
 
     @property
     def trouble(self) -> str | None:
@@ -195,8 +262,7 @@ class LoopMetrics:
     def undecided(self, _why: str) -> None:
         """Note that it is not known who makes passes: a sign of life, and nothing to be ready for."""
         self.waiting()
-        self._now["leader"].set(False)
-        self._now["paused"].set(False)
+        self._hold(leader=False, paused=False)
 
     def paused(self, _why: str) -> None:
         """Note that nobody is to make passes at the moment."""
@@ -206,6 +272,10 @@ class LoopMetrics:
         """Note a sign of life, and what this process is."""
         self.ready = True
         self.waiting()
+        self._hold(leader=leader, paused=paused)
+
+    def _hold(self, *, leader: bool, paused: bool) -> None:
+        self._leads.set(leader)
         self._now["leader"].set(leader)
         self._now["paused"].set(paused)
 
@@ -215,11 +285,13 @@ class LoopMetrics:
         self._passes.labels(_outcome(done)).inc()
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
+        self._count_record(done)
         if done.result is None:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
         self._unsaved.inc(done.not_saved is not None)
+        self._late.inc(_is_late(done))
         self._count_gangs(done)
         self._count_pods(done, done.result)
         for what, count in _of_groups(done, done.result).items():
@@ -233,6 +305,14 @@ class LoopMetrics:
         for code, count in Counter(each.code for each in done.result.reasons.values()).items():
             self._waiting.labels(code).set(count)
 
+    def _count_record(self, done: Pass) -> None:
+        """Count what a pass has no room for: in the record, and on nodes."""
+        for part, count in done.unrecorded.items():
+            self._unrecorded.labels(part).inc(count)
+        self._now["record_bytes"].set(done.record.size)
+        self._now["record_unreadable"].set(bool(done.record.apart))
+        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
+
     def _count_gangs(self, done: Pass) -> None:
         for gang in done.gangs:
             self._gangs.labels(gang.state.value).inc()
@@ -242,25 +322,54 @@ class LoopMetrics:
         self._now["overfull_nodes"].set(len(done.overfull))
         self._now["unseen_gangs"].set(len(done.unseen))
         for each in done.cache.rejected.values() if done.cache is not None else ():
-            self._rejected.labels(each.reason).inc()
+            self._rejected.labels(self._reason(each.reason)).inc()
         self._stale.inc(len(done.plan.stale | (done.cache.stale if done.cache is not None else set())))
         if done.disruption is not None:
             moved = done.disruption.moved.keys()
             for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
 
-    def _observe_waits(self, done: Pass, created: Sequence[float]) -> None:
+    def _reason(self, reason: str) -> str:
+        """A reason as a label; each is a series that is kept, and a kubelet may say another one each time."""
+        if len(self._reasons) < _MOST_REASONS:
+            self._reasons.add(reason)
+        return reason if reason in self._reasons else "other"
+
+    def _observe_waits(self, done: Pass, result: Result, bound: Sequence[Key]) -> None:
         """How long pods had waited that are bound, of which it is known, and how old their snapshot was."""
-        for when in filter(None, created):
-            self._waits.observe(max(0.0, done.began.timestamp() - when))
+        ended = done.began.timestamp() + sum(each for step, each in done.seconds.items() if step not in _AFTERWARDS)
+        # Pods that were moved, and made anew meanwhile, are in no decision: nothing more is known of them.
+        created = {pod: result.instance.pods[pod].created for pod in bound if pod in result.instance.pods}
+        for pod, when in created.items():
+            if when:
+                self._waits.labels(self._cause(pod, when)).observe(max(0.0, ended - when))
         if created and "bind" in done.seconds:
             self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
+
+    def _cause(self, pod: Key, created: float) -> str:
+        """Why a pod was not bound before; one that came before the last pass, and was nothing to it, had a gate."""
+        before, cause = self._found.get(pod, (0.0, ""))
+        if before == created and cause:
+            return cause
+        if self._looked is None:
+            return "unknown"
+        return "placer" if created + _SECOND > self._looked else "cluster"
+
+    def _look(self, done: Pass, result: Result, left: set[Key]) -> None:
+        """Remember why pods wait: for placer alone, where they are planned and not bound, or not decided upon."""
+        groups, pods = result.instance.groups, result.instance.pods
+        undecided = [groups[key] for key, reason in result.reasons.items() if reason.code == "NotDecided"]
+        ours = {*left, *(pod for group in undecided for pod in group.pending)}
+        waits = {pod.key for pod in result.instance.pending} - (_planned_pods(result) - left)
+        causes = {pod: self._cause(pod, pods[pod].created) if pod in ours else "cluster" for pod in waits}
+        self._found = {pod: (pods[pod].created, cause) for pod, cause in causes.items()}
+        self._looked = done.began.timestamp()
 
     def _count_pods(self, done: Pass, result: Result) -> None:
         instance, planned = result.instance, _planned_pods(result)
         bound = [bind.pod for gang in done.gangs for bind in gang.bound]
-        # Pods that were moved, and made anew meanwhile, are in no decision: nothing more is known of them.
-        self._observe_waits(done, [instance.pods[pod].created for pod in bound if pod in instance.pods])
+        self._observe_waits(done, result, bound)
+        self._look(done, result, planned.difference(bound))
         left = len(planned.difference(bound))
         waiting = len(instance.pending) - len(planned)
         for what, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
@@ -288,6 +397,13 @@ def _planned(result: Result) -> Iterator[GroupKey | None]:
 def _planned_pods(result: Result) -> set[Key]:
     """The pods that are in a placement."""
     return set() if result.placement is None else {each.pod for each in result.placement.bindings}
+
+
+def _is_late(done: Pass) -> bool:
+    """Whether a pass decided later than it may: whatever reading took, half of the limit is left for deciding."""
+    limit, read = done.options.time_limit, done.seconds.get("snapshot", 0.0)
+    decided = read + done.seconds.get("solve", 0.0)
+    return limit is not None and decided > max(limit, read + limit / 2) + _LATE
 
 
 def _outcome(done: Pass) -> str:

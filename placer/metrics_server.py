@@ -2,18 +2,21 @@
 
 Whoever reaches the port may be anyone in the cluster, so nobody can take much of the process that binds: a connection
 is over after ten seconds whatever it does, no more than a short request is read of it, and where there are too many the
-one that has been there longest goes, so that the next question of a kubelet is heard.
+one that has been there longest goes, so that the next question of a kubelet is heard. What names objects, or changes
+something, is for who is on the same machine alone, as ``kubectl port-forward`` is; no web page that a browser there
+shows gets it, since it asks by a name of its own.
 """
 
 from __future__ import annotations
 
 import errno
 import io
+import ipaddress
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -32,6 +35,10 @@ _LONGEST = 16 * 1024
 #: Connections at once; the oldest gives way.
 _MOST = 64
 _TEXT = "text/plain; charset=utf-8"
+#: Status, type and text of an answer.
+_Answer = tuple[int, str, bytes]
+#: Gives a page to who is on the same machine; takes what is written there, None: nothing is.
+_LocalPage = Callable[[str | None], str]
 
 
 class MetricsServer:
@@ -44,6 +51,9 @@ class MetricsServer:
         port 0: any.
     metrics
         What to tell.
+    local
+        Paths of pages for who is on the same machine alone. Where something is written that one does not take, it
+        raises a ``ValueError``. Those below ``/debug/flags/`` may be written to.
 
     Raises
     ------
@@ -51,8 +61,10 @@ class MetricsServer:
         Nobody can listen there.
     """
 
-    def __init__(self, address: tuple[str, int], metrics: LoopMetrics) -> None:
-        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
+    def __init__(
+        self, address: tuple[str, int], metrics: LoopMetrics, local: Mapping[str, _LocalPage] | None = None
+    ) -> None:
+        pages: dict[str, Callable[[], _Answer]] = {
             "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
             "/livez": lambda: _health(metrics.trouble),
             "/healthz": lambda: _health(metrics.trouble),
@@ -65,9 +77,22 @@ class MetricsServer:
                 self.request_read = _BoundedRequest(self.connection)
                 self.rfile = io.BufferedReader(self.request_read)
 
-            def do_GET(self) -> None:  # the name is of the library
-                page = pages.get(self.path.partition("?")[0])
-                status, kind, text = (404, _TEXT, b"not found\n") if page is None else page()
+            def do_GET(self) -> None:  # the names are of the library
+                self._answer(None)
+
+            def do_PUT(self) -> None:
+                length = self.headers.get("Content-Length", "")
+                self._answer(self.rfile.read(min(int(length), _LONGEST)).decode() if length.isdecimal() else "")
+
+            def _answer(self, body: str | None) -> None:
+                path = self.path.partition("?")[0]
+                asked = (self.client_address[0], self.headers.get("Host", ""))
+                if local and path in local:
+                    status, kind, text = _local(local[path], path, body, *asked)
+                elif body is not None or path not in pages:
+                    status, kind, text = 404, _TEXT, b"not found\n"
+                else:
+                    status, kind, text = pages[path]()
                 self.connection.settimeout(self.request_read.seconds)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
@@ -94,6 +119,30 @@ class MetricsServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _local(page: _LocalPage, path: str, body: str | None, client: str, host: str) -> _Answer:
+    """The answer of a page that is for who is on the same machine."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    if not _is_here(client) or not (name in ("", "localhost") or _is_here(name.strip("[]"))):
+        return 403, _TEXT, b"this page is for who is on the same machine: kubectl port-forward POD 8080\n"
+    if body is not None and not path.startswith("/debug/flags/"):
+        return 405, _TEXT, b"this page is only read\n"
+    try:
+        text = page(body)
+    except ValueError as error:
+        return 400, _TEXT, f"{error}\n".encode()
+    return 200, "application/json" if text.startswith("{") else _TEXT, text.encode()
+
+
+def _is_here(address: str) -> bool:
+    """Whether it is an address by which a machine reaches itself."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _FewConnections:

@@ -15,6 +15,7 @@ from placer.deadline import Deadline
 from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
+from placer.instance.group_names import GroupName, one_of
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
@@ -40,23 +41,20 @@ NAMED = 8
 
 
 def group_named(instance: Instance, name: str) -> GroupKey:
-    """The group that waits under ``NAMESPACE/NAME``, or the one of a pod of that name.
+    """The group that waits and that a user calls so, or the one of a pod of that name.
 
     Raises
     ------
     UsageError
         No such group waits, or several do.
     """
-    found = {
-        group.key
-        for group in instance.groups.values()
-        if group.pending and name in (f"{group.key.namespace}/{group.key.name}", *map(str, group.pending))
-    }
-    if len(found) != 1:
+    found = {key for key in GroupName.of(name).groups(instance) if instance.groups[key].pending}
+    if len(found) > 1:
+        raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
+    if not found:
         waiting = sorted(f"{each.namespace}/{each.name}" for each in instance.groups if instance.groups[each].pending)
-        named = ", ".join(some(waiting, NAMED))
-        what = f"{len(found)} groups of that name" if found else "no such group that waits"
-        raise UsageError(f"--for {name}: found {what}, expected one of {named or 'none: nothing waits'}")
+        expected = f"one of {', '.join(some(waiting, NAMED)) or 'none: nothing waits'}"
+        raise UsageError(f"--for {name}: found no such group that waits, expected {expected}")
     return found.pop()
 
 

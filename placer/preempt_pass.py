@@ -46,7 +46,6 @@ from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import patient
-from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
@@ -65,6 +64,7 @@ from placer.scheduling_pass import (
     bind_also,
     bind_placement,
     end_pass,
+    keep_record,
     make_pass,
     place_moved,
     read_cluster,
@@ -72,7 +72,7 @@ from placer.scheduling_pass import (
 )
 from placer.solve import solve
 from placer.verify import verify
-from placer.words import and_list, counted, some
+from placer.words import NamedThing, NameList, Sentence, counted, some
 
 __all__ = ["make_plan", "make_room_pass"]
 
@@ -86,6 +86,8 @@ _COMPLETE = (GangState.BOUND, GangState.SHORT)
 _HOUR = timedelta(hours=1)
 #: Most moved pods for which room is kept: what is recorded of them has to fit into a ConfigMap.
 _RESERVED = 1_000
+#: Most bytes of a moved pod for which room is kept: labels and other text are as long as their author likes.
+_LONGEST_RESERVED = 4_000
 #: Why room is held no longer that its gang does not have.
 _WHY_OVER = {
     RoomState.FREE: "it was not there for all of it",
@@ -254,6 +256,12 @@ class _Plan:
         self.earlier = self.done.record.disruption
         if len(self.again) > _RESERVED:
             self.done.troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
+        long = self.again.keys() - self._short_texts().keys()
+        if long:
+            self.done.troubles.append(
+                f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
+                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for what is moved with them"
+            )
         _record(
             self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
         )
@@ -290,18 +298,23 @@ class _Plan:
     def _patience(self) -> timedelta:
         return timedelta(seconds=self.done.options.hold)
 
+    def _short_texts(self) -> dict[Key, bytes]:
+        """Texts of moved pods that are no longer than is recorded of one."""
+        found = self.snapshot.pod_texts(self.again)
+        return {key: text for key, text in found.items() if len(text) <= _LONGEST_RESERVED}
+
     def _reservations(self, at: datetime) -> list[Reservation]:
         """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
         lost: dict[object, list[Key]] = defaultdict(list)
         for key in self.lost:
             lost[self.before.pods[key].group].append(key)
         units = [unit.pods for unit in self.disruption.units if set(unit.pods) <= self.disruption.moved.keys()]
-        texts, found = self.snapshot.pod_texts(self.again), list[Reservation]()
+        texts, found = self._short_texts(), list[Reservation]()
         for unit in (*units, *lost.values()):
             pods = {
                 key: ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode())
                 for key in unit
-                if key in self.owners
+                if key in self.owners.keys() & texts.keys()
             }
             if sum(len(each.pods) for each in found) + len(pods) <= _RESERVED and len(pods) == len(unit):
                 found.append(Reservation(self.done.identifier, pods, at, at + self._patience))
@@ -412,17 +425,26 @@ class _Plan:
         is_asked_room = bool(self.placement.freed or self.placement.wanted)
         return (
             "Defragmented" if is_asked_room else "Preempted",
-            f"evicted from Node {node}{target} so that {self._gain()}",
+            f"evicted from Node {node}{target} so that {self._gain().told(key.namespace)}",
         )
 
-    def _gain(self) -> str:
+    def _gain(self) -> Sentence:
         """Who gains, and what."""
-        freed = self.placement.freed
-        names = [f"HyperNode {name}" for name in freed] or [str(group) for group in sorted(self.gaining)]
-        is_one, who = len(names) == 1, and_list(some(names, _NAMED))
+        freed, gaining = self.placement.freed, sorted(self.gaining)
+        who = Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED)
+        is_one = len(freed or gaining) == 1
+        if not freed:
+            who = Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"))
         if self.placement.wanted:
-            return f"{who} {'has' if is_one else 'have'} room"
-        return f"{who} {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+            return who + f" {'has' if is_one else 'have'} room"
+        return who + f" {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+
+    def _gaining(self, key: GroupKey) -> NamedThing:
+        """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
+        group = self.read.groups.get(key)
+        pods, priority = (group.pending, group.priority) if group is not None else ((), 0)
+        uid = next((self.decided[pod].uid for pod in pods if pod in self.decided), "")
+        return NamedThing(key.namespace, str(key), priority, len(pods), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
@@ -713,6 +735,4 @@ def _untold(result: Result | None, group: GroupKey) -> Result | None:
 def _record(client: Client, done: Pass, disruption: RecordedDisruption) -> None:
     """Write what was disturbed, unless another pass may do so by now."""
     if done.lost() is None:
-        record = done.record
-        where = done.options.record
-        done.record = write_record(client, *where, record, record.gangs, record.workloads, disruption)
+        keep_record(client, done, done.record.gangs, done.record.workloads, disruption)

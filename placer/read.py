@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from placer.codes import NO_ERRORS
 from placer.errors import BadInstance, Fault, StrictFindings
 from placer.instance import Finding, Instance, Key
 from placer.legible import shown
@@ -148,13 +149,12 @@ def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Findi
     Raises
     ------
     StrictFindings
-        There are any.
+        There are any but those that are no errors.
     """
-    if findings:
+    errors = [each for each in findings if each.code not in NO_ERRORS]
+    if errors:
         name = ", ".join(map(str, paths))
-        raise StrictFindings(
-            [Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in findings]
-        )
+        raise StrictFindings([Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in errors])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot
 
-__all__ = ["SavedPasses"]
+__all__ = ["SavedPasses", "saved_placements"]
 
 _SNAPSHOT, _PLACEMENT = "-snapshot.json.gz", "-placement.json"
 _NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
+
+
+def saved_placements(folder: Path) -> dict[datetime, Path]:
+    """Time of each pass in a folder to its Placement, the first one first; snapshots need not be there."""
+    found: dict[datetime, Path] = {}
+    for path in sorted(folder.glob(f"*{_PLACEMENT}")):
+        with suppress(ValueError):
+            found[datetime.strptime(path.name.removesuffix(_PLACEMENT), _NAME).replace(tzinfo=UTC)] = path
+    return found
 
 
 @dataclass(frozen=True, slots=True)

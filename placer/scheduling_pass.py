@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from operator import attrgetter
-from types import MappingProxyType
 from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
@@ -20,8 +20,9 @@ from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import (
     given_up,
-    in_turn,
     next_to_go,
+    nominated,
+    on_hold,
     recorded_after,
     recorded_before,
     surpluses,
@@ -33,9 +34,13 @@ from placer.cluster.planning.reservations import ReservedRoom, admitted, with_re
 from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
+from placer.cluster.reading.daemon_sets import room_troubles
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
+    Ages,
+    GangRecord,
     HeldRoom,
+    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
     Reservation,
@@ -43,11 +48,20 @@ from placer.cluster.reading.gang_record import (
     digests,
     read_record,
     record_name,
+    record_troubles,
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, not_bound, remembered, waiting_workloads
-from placer.cluster.reading.snapshot import Identity, Snapshot, take
+from placer.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    kept_off,
+    not_bound,
+    of_ours,
+    remembered,
+    waiting_workloads,
+)
+from placer.cluster.reading.snapshot import Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
 from placer.cluster.writing.breaker import Breaker, patient
@@ -57,15 +71,16 @@ from placer.cluster.writing.express_lane import Arrivals, ExpressLane
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
 from placer.cluster.writing.making_room import EvictionOptions
-from placer.cluster.writing.plan_execution import BindingOptions, execute_plan, missing_right
-from placer.cluster.writing.rolling_back import roll_back
+from placer.cluster.writing.plan_execution import BindingOptions, execute_plan, why_refused
+from placer.cluster.writing.rolling_back import roll_back_in_turn
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, status_news, write_news
 from placer.cluster.writing.teller import Teller
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
-from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
+from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.placement import Placement
+from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
@@ -79,6 +94,7 @@ __all__ = [
     "bind_also",
     "bind_placement",
     "end_pass",
+    "keep_record",
     "lasting_answer",
     "leader_identity",
     "make_pass",
@@ -88,8 +104,6 @@ __all__ = [
     "save_pass",
 ]
 
-#: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
-_ROLLING_BACK = 30.0
 #: Most seconds for deciding by itself upon what comes before all others, where that is looked at by itself.
 _FIRST = 5.0
 #: Most moved units that are tried one by one where not all have room together.
@@ -197,6 +211,7 @@ class Pass:
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)  #: that kubelets rejected
     record: RecordedGangs = field(default_factory=RecordedGangs)
+    unrecorded: Counter[str] = field(default_factory=Counter)  #: what the record has no room for, by part
     troubles: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
@@ -221,11 +236,13 @@ class Pass:
     exit_code: int = 0  #: of the error, where a loop goes on after it
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
+    lease_left: Callable[[], float] = lambda: math.inf  #: seconds until it may no longer write
     watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
     arrivals: Arrivals | None = None  #: of its loop; None: it stands alone
     teller: Teller | None = None  #: of its loop
+    ages: Ages = field(default_factory=Ages)  #: for how long gangs are half-bound, as the loop knows it
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -331,6 +348,7 @@ def run_pass(
 def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
     """Make a pass as the leader, unless all passes are paused."""
     done.leader, done.lost, done.paused = elector.holder, lambda: elector.lost, lambda: elector.paused
+    done.lease_left = lambda: elector.left
     if done.paused() is None:
         make()
 
@@ -472,32 +490,35 @@ def read_cluster(
     if options.enqueue and not options.dry_run:
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
-        done.record = _recorded(client, done)
+        recorded = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = [*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())]
-        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
+        served = lists.served() if lists is not None else None
+        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates, served=served)
+        done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
-        found += _rejected_since(client, done, taken)
+        failed = list(done.heard or ())
+        if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):  # else each was heard of
+            failed += failed_pods(client, name, options.cool_down, gates=gates)
+        found = [*of_ours(failed, recorded), *_rejected_since(client, done, recorded, taken)]
         now = server_time(client)
+        done.record = replace(recorded, gangs=done.ages.steady(recorded.gangs, now))
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
             done.began += now - datetime.now(UTC)
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
-        made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
+        apart, ours = kept_off(done.workloads, done.cooling), guarded(kept, options.guards)
+        made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done), apart)
         if done.holds:
             room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
             kept, made, done.reasons = room.snapshot, room.made, room.reasons
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
-        if options.strict and instance.findings:
-            expected = "no finding (--strict)"
-            raise StrictFindings(
-                [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
-            )
+        if options.strict:
+            refuse_findings(["cluster"], instance.findings)
         done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance, made.released)
         if feed is not None:
             feed.fill(done.cache)
@@ -520,11 +541,11 @@ def _decided_first(done: Pass, instance: Instance) -> Result:
     return result
 
 
-def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:
+def _rejected_since(client: Client, done: Pass, recorded: RecordedGangs, taken: Snapshot) -> list[Rejection]:
     """What kubelets rejected since the pass before, where nobody has listened meanwhile."""
     if done.heard is not None or done.options.cool_down <= 0:
         return []
-    since = RejectedSince(done.record.unanswered, taken)
+    since = RejectedSince(recorded.unanswered, taken)
     found = since.ask(client, done.options.scheduler_name)
     if since.trouble is not None:
         done.troubles.append(since.trouble)
@@ -545,12 +566,46 @@ def _reservations(done: Pass) -> list[Reservation]:
 def _recorded(client: Client, done: Pass) -> RecordedGangs:
     """The record of half-bound gangs; a pass that only looks does without it where it may not read it."""
     try:
-        return read_record(client, *done.options.record)
+        found = read_record(client, *done.options.record)
     except Forbidden as error:
         if not done.options.dry_run:
             raise
         done.troubles.append(f"gangs that are half-bound are not known: {error}")
         return RecordedGangs()
+    done.troubles += record_troubles(found, *done.options.record)
+    return found
+
+
+def keep_record(
+    client: Client,
+    done: Pass,
+    gangs: Mapping[GroupKey, GangRecord],
+    workloads: Mapping[Workload, RejectedWorkload],
+    disruption: RecordedDisruption | None = None,
+    unanswered: UnansweredPods | None = None,
+) -> None:
+    """Write what is recorded, and note for how much of it there was no room.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    done
+        The pass; the record that it has read or written last is what is there.
+    gangs, workloads, disruption, unanswered
+        As :func:`write_record` takes them.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer; or another has written to it meanwhile.
+    """
+    where = done.options.record
+    done.record = write_record(client, *where, done.record, gangs, workloads, disruption, unanswered)
+    done.unrecorded.update(done.record.dropped)
+    if done.record.dropped:
+        parts = ", ".join(f"{count:,} of {part}" for part, count in done.record.dropped.items())
+        done.troubles.append(f"ConfigMap {'/'.join(where)} has no room for all that is recorded: left out are {parts}")
 
 
 def _decide(
@@ -636,14 +691,15 @@ def _bind(
     if not options.dry_run and done.lost() is None:
         awaited = done.record.unanswered.pods if done.arrivals is not None else ()
         made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client), awaited)
+        done.unrecorded["gangs"] += len(made.plan.dropped) - len(done.plan.dropped)
         done.plan = made.plan
         done.troubles += made.troubles
-        done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
+        keep_record(client, done, made.gangs, done.workloads)
     breaker, carried_out = _carry_out(client, done, instance, cache, done.plan, stop)
     if lane is not None:
         carried_out = [*lane.gangs, *carried_out]
         done.plan = done.plan.after(lane.plan)
-    done.refused = _refused(client, breaker, done.plan, carried_out)
+    done.refused = why_refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:
         done.overfull, done.unseen = cache.overfull(), list(unseen(done.gangs, cache.unseen()))
@@ -657,61 +713,38 @@ def _carry_out(
     breaker = Breaker(client, done.options.binding.grace, methods=done.options.binding_methods)
     answered = partial(done.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
     answered()
-    return breaker, execute_plan(breaker, cache, instance, plan, done.binding, stop, done.lost, done.paused, answered)
-
-
-def _refused(client: Client, breaker: Breaker, plan: BindingPlan, carried_out: Collection[GangOutcome]) -> str | None:
-    """Why the server takes no bindings, where one was not made: what got no answer may be bound all the same."""
-    if all(gang.state is GangState.BOUND for gang in carried_out):
-        return None
-    why = breaker.open or breaker.refused
-    return why if why is not None or any(gang.bound for gang in carried_out) else missing_right(client, plan)
+    return breaker, execute_plan(
+        breaker, cache, instance, plan, done.binding, stop, done.lost, done.paused, answered, done.lease_left
+    )
 
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
     """Roll back gangs that have been half-bound for too long, and record what stays so."""
-    now, record = server_time(client), done.record.gangs
+    now = server_time(client)
+    record = done.ages.steady(done.record.gangs, now)
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     grace = done.options.binding.grace
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
     before = list(done.gangs)
-    _roll_back_in_turn(client, done, snapshot, go, stop, surpluses(instance, before, go))
+
+    def forbidden() -> str | None:
+        return done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+
+    alone = surpluses(instance, before, go)
+    done.gangs = roll_back_in_turn(patient(client), snapshot, done.gangs, go, forbidden, alone)
     after = recorded_after(done.gangs, record, anew, now, _not_released(done), _awaited(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     not_taken = not_bound(snapshot, given_up(before, done.gangs), now)
     done.workloads = remembered(done.workloads, (*rejected, *not_taken), done.options.cool_down, now)
-    done.gangs = [told_when(gang, after.get(gang.key)) for gang in done.gangs]
+    done.gangs = [told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
     try:
-        done.record = write_record(client, *done.options.record, done.record, after, done.workloads, unanswered=silent)
+        keep_record(client, done, after, done.workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
-
-
-def _roll_back_in_turn(
-    client: Client,
-    done: Pass,
-    snapshot: Snapshot,
-    keys: Iterable[GroupKey],
-    stop: threading.Event,
-    alone: Mapping[GroupKey, Collection[Key]] = MappingProxyType({}),
-) -> None:
-    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass.
-
-    Of those that are ready without some released pods these go ``alone``.
-    """
-    server, until = patient(client), time.monotonic() + _ROLLING_BACK
-    gangs = {gang.key: gang for gang in done.gangs}
-    for key in in_turn(keys, attrgetter("namespace")):
-        why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
-        if why is None and time.monotonic() > until:
-            why = "there was no time for it in this pass"
-        gang, go = gangs[key], partial(roll_back, only=alone[key]) if key in alone else roll_back
-        gangs[key] = go(server, snapshot, gang) if why is None else replace(gang, reason=f"not rolled back: {why}")
-    done.gangs = list(gangs.values())
 
 
 def _awaited(done: Pass) -> Collection[bytes]:
@@ -727,7 +760,7 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
     if options.cool_down <= 0 and done.arrivals is None:
         return UnansweredPods()
     between = options.every is not None
-    silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
+    silent, trouble = unanswered_after(done.record, snapshot, uids, heard_between=between)
     done.troubles += [trouble] if trouble is not None else []
     return silent
 
@@ -744,6 +777,7 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
         return
     options = done.options
     with done.step("tell"):
+        identities = done.snapshot.identities if done.snapshot is not None else {}
         news = status_news(
             done.result,
             done.plan,
@@ -751,8 +785,8 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             done.overfull,
             options.status,
             done.backing_off,
-            _gangs_on_hold(done, done.result.instance),
-            _nominated(done) if options.gates else {},
+            on_hold(done.result.instance, identities, done.half_bound_before),
+            nominated(identities, done.gangs, options.guards.admits) if options.gates else {},
         )
         if done.teller is not None:
             done.teller.tell(news, done.lost)
@@ -760,24 +794,6 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
         done.status_report = write_news(
             patient(client), options.scheduler_name, news, options.status, stop, gates=options.gates
         )
-
-
-def _nominated(done: Pass) -> dict[Key, Identity]:
-    """Pods with the hold gate that had a nomination before this pass, and got no node of it."""
-    identities = done.snapshot.identities if done.snapshot is not None else {}
-    given = {bind.pod for gang in done.gangs for bind in gang.bound}
-    admits = done.options.guards.admits
-    return {
-        key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
-    }
-
-
-def _gangs_on_hold(done: Pass, instance: Instance) -> set[GroupKey]:
-    """Gangs of which pods have the hold gate, or were released."""
-    identities = done.snapshot.identities if done.snapshot is not None else {}
-    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].on_hold]
-    found = {pod.group for pod in pods if pod.group is not None}
-    return found | {key for key, gang in done.half_bound_before.items() if gang.released}
 
 
 def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None:

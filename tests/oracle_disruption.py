@@ -123,8 +123,7 @@ class _Preemption:
     def running(self) -> tuple[int, ...]:
         """Priorities of what runs, highest first."""
         bound = [pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND]
-        groups = (self.instance.groups[pod.group].priority for pod in bound if pod.group is not None)
-        return tuple(sorted({*groups, *(pod.priority for pod in bound)}, reverse=True))
+        return tuple(sorted({pod.unit_priority for pod in bound}, reverse=True))
 
     def disturbance(self, values: Sequence[Value]) -> Cost:
         """What goes, priority by priority, and what is moved."""
@@ -149,7 +148,7 @@ class _Preemption:
         """What tells a running pod from others."""
         pod = self.instance.pods[key]
         budgets = [budget.key for budget in self.instance.budgets if key in budget.pods]
-        return repr((pod.group, pod.node, pod.priority, kind_of(pod), budgets, pod.protected))
+        return repr((pod.group, pod.node, pod.unit_priority, kind_of(pod), budgets, pod.protected))
 
     def _either(self, unit: DisruptionUnit, highest: int) -> list[bool]:
         """Whether a unit may be evicted, and whether it may be moved, for who waits with the highest priority."""

@@ -28,6 +28,7 @@ from tests.support import Document
 DEPLOY = Path(__file__).parent.parent / "deploy"
 #: What kustomize and kubectl are given; the chart is for Helm.
 MANIFESTS = sorted(set(DEPLOY.rglob("*.yaml")) - set((DEPLOY / "chart").rglob("*.yaml")))
+TENANTS = DEPLOY / "base" / "rbac-tenants.yaml"
 KUSTOMIZATIONS = [path for path in MANIFESTS if path.name == "kustomization.yaml"]
 
 #: (API group, resource, verb).
@@ -266,12 +267,29 @@ def test_every_rule_says_which_call_needs_it(path: Path) -> None:
         while lines[start - 1].startswith("  #"):
             start -= 1
         comment = " ".join(lines[start:number])
-        assert re.search(r"# (snapshot|apply|telling|inqueue|discover|bandwidth|lease): ", comment), (
+        assert re.search(r"# (snapshot|apply|telling|inqueue|discover|bandwidth|lease|tenants): ", comment), (
             f"{path.name}:{number + 1}"
         )
 
 
-@pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
+def test_tenants_may_make_what_is_of_their_namespace_and_see_all_that_is_read() -> None:
+    """By aggregation, so that nobody is named; nothing that counts for others may be written."""
+    edit, view = documents(TENANTS)
+    given = {each["metadata"]["name"]: each["metadata"]["labels"] for each in (edit, view)}
+    prefix = "rbac.authorization.k8s.io/aggregate-to"
+    assert given == {f"placer-{each}": {f"{prefix}-{each}": "true"} for each in ("edit", "view")}
+    written = {(group, resource) for group, resource, _ in rights(edit)}
+    seen = {(group, resource) for group, resource, _ in rights(view)}
+    assert {resource for _, resource in written} == {"podgroups", "appgroups"}
+    assert written <= seen
+    assert {verb for *_, verb in rights(view)} == {"get", "list", "watch"}
+    assert not {verb for *_, verb in rights(edit)} & {"get", "list", "watch", "*", "bind", "escalate"}
+    read = rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole"))
+    assert seen <= {(group, resource) for group, resource, _ in read}
+    assert not any(group in ("", "apps", "policy") for group, _ in seen), "what Kubernetes' own roles are about"
+
+
+@pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name and each != TENANTS], ids=name_of)
 def test_each_role_is_given_to_placer_and_to_nobody_else(path: Path) -> None:
     (kind,) = {each["kind"] for each in documents(path)} & {"Role", "ClusterRole"}
     role, binding = one(path, kind), one(path, f"{kind}Binding")
@@ -554,8 +572,8 @@ def test_requests_of_the_account_have_levels_of_their_own() -> None:
 
 
 def test_what_a_loop_watches_is_what_a_snapshot_lists() -> None:
-    """Pods and nodes every pass watches; DaemonSets and what is not read are listed in each pass."""
-    listed = {each[:2] for each in asked_by_a_snapshot() if each[2] == "list"} - {("apps", "daemonsets")}
+    """Pods and nodes every pass watches; what is not read is listed in each pass."""
+    listed = {each[:2] for each in asked_by_a_snapshot() if each[2] == "list"}
     listed -= {(group, each.plural) for each in LIMITS for group in each.groups}
     followed = {(*each, "watch") for each in listed - {("", "pods"), ("", "nodes")}}
     assert rights(one(DEPLOY / "overlays" / "deployment" / "rbac-watch.yaml", "ClusterRole")) == followed

@@ -20,6 +20,16 @@ def test_the_definition_of_a_policy_is_made_from_the_schema() -> None:
     assert one(DEPLOY / "crds" / "placer" / "policies.yaml", "CustomResourceDefinition") == definition()
 
 
+def test_columns_show_keys_that_there_are() -> None:
+    (version,) = definition()["spec"]["versions"]
+    *columns, age = version["additionalPrinterColumns"]
+    assert age["jsonPath"] == ".metadata.creationTimestamp"
+    for column in columns:
+        found = version["schema"]["openAPIV3Schema"]
+        for key in column["jsonPath"].removeprefix(".").split("."):
+            found = found["properties"][key]
+
+
 def as_json_schema(schema: Any) -> Any:
     """A schema in the words of Kubernetes as JSON Schema; keys that it does not know are refused."""
     if isinstance(schema, list):

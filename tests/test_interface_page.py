@@ -144,7 +144,7 @@ def properties(value: object) -> set[str]:
     return own.union(*map(properties, value.values()))
 
 
-@pytest.mark.parametrize("kind", ["Placement", "Policy"])
+@pytest.mark.parametrize("kind", ["Placement", "Policy", "PassComparison"])
 def test_a_document_is_there_with_every_key_and_no_other(kind: str) -> None:
     document = example(kind)
     jsonschema.validate(document, schema(kind))

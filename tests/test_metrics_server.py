@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import http.client
+import json
 import socket
 import threading
 import time
@@ -13,9 +15,11 @@ from contextlib import ExitStack
 import pytest
 
 from placer import metrics_server
+from placer.cli.inspection import Inspection
 from placer.errors import UsageError
 from placer.metrics import LoopMetrics
 from placer.metrics_server import MetricsServer
+from placer.version import __version__
 from tests.waiting import wait_until
 
 #: Seconds.
@@ -156,3 +160,76 @@ def test_who_is_gone_before_the_answer_is_no_trouble(
     wait_until(lambda: not server._server._open, "the end of it")
     assert lives(server)
     assert capfd.readouterr().err == ""
+
+
+# --------------------------------------------------------------------------------------- who is on the same machine
+
+
+def answer(server: MetricsServer, method: str, path: str, body: str = "", host: str = "localhost") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60.0)
+    try:
+        connection.request(method, path, body or None, {"Host": host})
+        found = connection.getresponse()
+        return found.status, found.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def inspected() -> Iterator[MetricsServer]:
+    pages = Inspection({"timeLimit": 5.0}).pages
+    with MetricsServer(("", 0), LoopMetrics("placer"), pages) as found:
+        yield found
+
+
+def test_options_and_status_are_told_by_the_names_of_kubernetes(inspected: MetricsServer) -> None:
+    status, text = answer(inspected, "GET", "/configz")
+    assert (status, json.loads(text)) == (200, {"placer": {"timeLimit": 5.0}})
+    status, text = answer(inspected, "GET", "/statusz", host="[::1]:8080")
+    assert status == 200
+    assert f"Binary version: {__version__}\n" in text
+    assert "now: nothing yet" in text
+
+
+def test_the_log_level_is_set_while_it_runs(inspected: MetricsServer) -> None:
+    assert answer(inspected, "GET", "/debug/flags/v") == (200, "0\n")
+    assert answer(inspected, "PUT", "/debug/flags/v", "6") == (200, "the log level is 6 now\n")
+    assert answer(inspected, "PUT", "/debug/flags/v", "loud") == (
+        400,
+        "found 'loud', expected a number from 0 to 10\n",
+    )
+    assert answer(inspected, "GET", "/debug/flags/v") == (200, "6\n")
+
+
+@pytest.mark.parametrize("path", ["/configz", "/statusz", "/metrics", "/livez"])
+def test_nothing_else_takes_what_is_written(path: str, inspected: MetricsServer) -> None:
+    status, _ = answer(inspected, "PUT", path, "6")
+    assert status in (404, 405)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.7:8080", "localhost.evil.example"])
+def test_a_web_page_of_another_name_gets_nothing(host: str, inspected: MetricsServer) -> None:
+    """A browser on an operator's machine may be led to a forwarded port by the name of a foreign page."""
+    assert answer(inspected, "GET", "/configz", host=host)[0] == 403
+    assert answer(inspected, "GET", "/livez", host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("client", "here"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("10.0.0.7", False),
+        ("::ffff:10.0.0.7", False),
+        ("fe80::1%eth0", False),
+        ("", False),
+    ],
+)
+def test_who_is_elsewhere_gets_nothing(client: str, here: bool) -> None:
+    status, _, text = metrics_server._local(lambda _: "it", "/configz", None, client, "localhost:8080")
+    assert (status, text == b"it") == ((200, True) if here else (403, False))
+
+
+def test_without_such_pages_there_are_none(server: MetricsServer) -> None:
+    assert answer(server, "GET", "/configz")[0] == 404

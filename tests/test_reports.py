@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ REPORTS = DATA / "reports"
 Answer = Mapping[str, Any]
 Check = Callable[["Call", Any], Iterator[str]]
 
-#: Calls whose ``--json`` is a Placement.
-PLACING = ("solve", "preempt", "defrag", "repair")
+#: Commands that write their document into a file next to the text that they print; others print one of both.
+BOTH = ("solve", "preempt", "defrag", "repair", "compare")
 
 
 def cases() -> list[Any]:
@@ -44,27 +44,39 @@ def cases() -> list[Any]:
 class Call:
     """One call of the command line: its text, and its JSON where a check asks for it."""
 
-    def __init__(self, args: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-        self.args, self._capsys = list(args), capsys
+    def __init__(self, args: Sequence[str], capsys: pytest.CaptureFixture[str], file: Path) -> None:
+        self.args, self._capsys, self._file = list(args), capsys, file
 
     @cache  # noqa: B019 - as long as its test
     def run(self, *more: str) -> tuple[int, str, str]:
         self._capsys.readouterr()
+        self._file.unlink(missing_ok=True)
         code = main([*self.args, *more])
         return (code, *self._capsys.readouterr())
 
+    @cached_property
+    def _printed(self) -> tuple[tuple[int, str, str], str]:
+        """What it prints, and the document that it writes meanwhile."""
+        if self.args[0] not in BOTH:
+            return self.run(), ""
+        run = self.run("-o", str(self._file))
+        return run, self._file.read_text() if self._file.exists() else ""
+
     @property
     def exit(self) -> int:
-        return self.run()[0]
+        return self._printed[0][0]
 
     @property
     def text(self) -> str:
         """All that is printed, findings included."""
-        _, out, err = self.run()
+        _, out, err = self._printed[0]
         return " ".join(f"{out} {err}".split())
 
-    @property
+    @cached_property
     def json(self) -> Any:
+        if self.args[0] in BOTH:
+            assert self._printed[1], self.text
+            return json.loads(self._printed[1])
         _, out, err = self.run("--json")
         assert out, err
         return json.loads(out)
@@ -326,16 +338,17 @@ def faults(call: Call, wanted: Mapping[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize(("path", "expected"), cases())
 def test_a_report_has_the_answer_that_it_asks_for(
-    path: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    path: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wanted = {key: value for key, value in expected.items() if key not in ("kind", "solve", "calls")}
     calls = [] if expected.get("solve") is False else [{"args": ["solve", "{}"], **wanted}]
     found = []
-    for call in (*calls, *expected.get("calls", ())):
-        args = [each.replace("{}", str(path)) for each in call["args"]]
-        found += [f"{' '.join(call['args'])}: {fault}" for fault in faults(Call(args, capsys), call)]
-        if "exit" not in call and "any" not in call and Call(args, capsys).exit not in (0, 2):
-            found.append(f"{' '.join(call['args'])}: exit code {Call(args, capsys).exit}")
+    for asked in (*calls, *expected.get("calls", ())):
+        call = Call([each.replace("{}", str(path)) for each in asked["args"]], capsys, tmp_path / "document.json")
+        wrong = list(faults(call, asked))
+        if "exit" not in asked and "any" not in asked and call.exit not in (0, 2):
+            wrong.append(f"exit code {call.exit}")
+        found += [f"{' '.join(asked['args'])}: {fault}" for fault in wrong]
     assert not found, "\n".join(found)
 
 

@@ -20,6 +20,8 @@ from tests.world import GPU, hard
 
 #: Most nodes; of running pods that may go; of pods that wait.
 MOST_NODES, MOST_RUNNING, MOST_WAITING = 4, 6, 4
+#: Share of groups whose pods state several priorities.
+SEVERAL = 0.4
 
 
 def tiny_disruption(seed: int) -> Tiny:
@@ -31,7 +33,18 @@ def tiny_disruption(seed: int) -> Tiny:
     if seed % 6 == 5:
         instance, more = with_neighbours(random, instance)
         tags |= more
-    return Tiny(seed, instance, tags)
+    return _with_several_priorities(Tiny(seed, instance, tags))
+
+
+def _with_several_priorities(tiny: Tiny) -> Tiny:
+    """Let running pods of some groups state priorities of their own, which the groups have no more as they wait."""
+    random, pods = Random(f"tiny priorities {tiny.seed}"), {}
+    for group in tiny.instance.groups.values():
+        if len(group.bound) > 1 and random.random() < SEVERAL:
+            stated = {key: random.choice([0, 0, 5, 10, 20]) for key in group.bound}
+            pods |= {key: replace(tiny.instance.pods[key], running_priority=each) for key, each in stated.items()}
+    tags = tiny.tags | ({"several priorities"} if pods else set())
+    return Tiny(tiny.seed, replace(tiny.instance, pods={**tiny.instance.pods, **pods}), tags)
 
 
 class _Filler(TinyMaker):

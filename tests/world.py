@@ -176,10 +176,18 @@ class World:
         self.domains[name] = (tier, tuple(members.split()))
         return name
 
-    def queue(self, name: str, *, parent: str | None = None, closed: bool = False, **capability: int) -> str:
-        """Add a queue; ``capability`` in ``gpu``, ``cpu`` and ``pods``."""
+    def queue(
+        self,
+        name: str,
+        *,
+        parent: str | None = None,
+        closed: bool = False,
+        namespaces: frozenset[str] | None = None,
+        **capability: int,
+    ) -> str:
+        """Add a queue for pods of some namespaces, None: any; ``capability`` in ``gpu``, ``cpu`` and ``pods``."""
         limits = {{"gpu": GPU}.get(resource, resource): amount for resource, amount in capability.items()}
-        self.queues[name] = Queue(name, limits, parent, not closed)
+        self.queues[name] = Queue(name, limits, parent, not closed, namespaces=namespaces)
         return name
 
     def links(self, kind: str, ends: str, cost: int | None, capacity: int | None = None) -> None:
@@ -244,7 +252,7 @@ class World:
         policy: int = 0,
         role: str = "",
         queue: str | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         selector: Mapping[str, str] | None = None,
         tolerates: Iterable[str] = (),
         not_on: Iterable[str] = (),
@@ -263,13 +271,14 @@ class World:
         """Add a pod: to a gang and one part of it, or alone; pending, unless ``state`` and ``node`` say otherwise.
 
         ``part`` names the subgroup within the gang's subgroup policy of index ``policy``; ``not_on`` names nodes that
-        its required affinity excludes; ``labels`` say what it is to others, ``asks`` what it asks of them; ``app`` and
-        ``workload`` say whose calls it makes and takes. What the containers of ``numa`` ask for is requested besides.
+        its required affinity excludes; ``priority`` is what it states, None: nothing; ``labels`` say what it is to
+        others, ``asks`` what it asks of them; ``app`` and ``workload`` say whose calls it makes and takes. What the
+        containers of ``numa`` ask for is requested besides.
         """
         key = Key(SPACE, name)
         if gang is None and state is PodState.PENDING:
             gang = GroupKey("", SPACE, name)
-            self.gangs[gang] = _Gang(Group(gang, 1, queue=queue, priority=priority))
+            self.gangs[gang] = _Gang(Group(gang, 1, queue=queue, priority=priority or 0))
         home = self.gangs.get(gang) if gang is not None and state is not PodState.NOMINATED else None
         self.pods[key] = Pod(
             SPACE,
@@ -279,7 +288,7 @@ class World:
             _constraints(selector or {}, tolerates, tuple(not_on)),
             tuple(ports),
             node,
-            priority,
+            priority or 0,
             gang,
             _part_index(home, part, policy),
             role,
@@ -292,6 +301,7 @@ class World:
             labels=labels or {},
             neighbours=asks,
             unsupported=tuple(unsupported),
+            running_priority=home.group.priority if home is not None and priority is None else None,
         )
         return key
 

@@ -88,6 +88,7 @@ def publish(url: str, node: str, bits: int, account: Path = ACCOUNT) -> None:
     asked = urllib.request.Request(f"{url}/api/v1/nodes/{quote(node)}/status", body, method="PATCH")
     asked.add_header("Authorization", f"Bearer {(account / 'token').read_text(encoding='ascii').strip()}")
     asked.add_header("Content-Type", "application/merge-patch+json")
+    asked.add_header("User-Agent", "placer-bandwidth")
     trusted = ssl.create_default_context(cafile=str(account / "ca.crt"))
     with urllib.request.urlopen(asked, timeout=TIMEOUT, context=trusted) as answer:
         answer.read()

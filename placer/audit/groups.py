@@ -8,7 +8,7 @@ was closed since, and what a kubelet admitted it aligned: these are not judged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -29,8 +29,10 @@ __all__ = ["AuditEntry", "Quality", "Standing", "audit"]
 SECONDS = 3.0
 
 #: What the judge says of pods that a placement binds, and what is said of those that run.
-_SAID_OF_WHAT_RUNS = (
-    (r"\b0 bound and (\d+) new pod", r"\1 running pod"),
+_SAID_OF_WHAT_RUNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"\b(\d+) bound and (\d+) new pods?", lambda found: f"{int(found[1]) + int(found[2])} running pods"),
+    (r"\b(\d+) new pod", r"\1 running pod"),
+    (r"placed \((\S+) before, (\S+) new\)", r"placed (\1 succeeded, \2 running)"),
     (r"\((\S+) before, (\S+) new\b", r"(\1 of others, \2 of its own"),
     (r"\bnew (pair|pod)", r"\1"),
     (r" gets (\d+ pods?) but ", r" has \1 running but "),
@@ -157,7 +159,7 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
     where = {key: instance.pods[key].node or "" for key in group.bound}
     pods = dict(instance.pods)
     for key in group.bound:
-        pods[key] = replace(pods[key], state=PodState.PENDING, node=None, group=group.key, unsupported=())
+        pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
     parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
     waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
     nodes = {
@@ -173,13 +175,28 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
     return alone(kept, group.key), where
 
 
+def _observed(instance: Instance, pod: Pod) -> Pod:
+    """A pod as it can be judged where it is: without marks about a kubelet of which no NodeResourceTopology tells."""
+    limits = pod.constraints
+    if _is_untold(instance, pod):
+        limits = replace(limits, marks=tuple(each for each in limits.marks if not each.asks_kubelet))
+    return replace(pod, constraints=limits, unsupported=())
+
+
+def _is_untold(instance: Instance, pod: Pod) -> bool:
+    """Whether a mark of a pod is about its kubelet's policy, and nothing tells that."""
+    node = instance.nodes.get(pod.node or "")
+    told = node is not None and node.topology_policy
+    return not told and any(each.asks_kubelet for each in pod.constraints.marks)
+
+
 def _of_what_runs(message: str) -> str:
     """A violation in words about pods that run, where the judge speaks of a placement that binds them.
 
     Examples
     --------
-    >>> _of_what_runs("zone link a -> b carries 9 bit/s (3 before, 6 new)"), _of_what_runs("0 bound and 2 new pods")
-    ('zone link a -> b carries 9 bit/s (3 of others, 6 of its own)', '2 running pods')
+    >>> _of_what_runs("zone link a -> b carries 9 bit/s (3 before, 6 new)"), _of_what_runs("its 1 bound and 1 new pod")
+    ('zone link a -> b carries 9 bit/s (3 of others, 6 of its own)', 'its 2 running pods')
     """
     for pattern, said in _SAID_OF_WHAT_RUNS:
         message = re.sub(pattern, said, message)
@@ -199,7 +216,8 @@ def _lasting(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 def _lacks(instance: Instance, group: Group) -> bool:
     """Whether a rule that the group asks for cannot be looked at here."""
     calls = any(instance.pods[key].workload is not None for key in group.bound)
-    return (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
+    untold = any(_is_untold(instance, instance.pods[key]) for key in group.bound)
+    return untold or (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
 
 
 def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:

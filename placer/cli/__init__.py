@@ -14,6 +14,7 @@ module          commands, or what it is for
 `auditing`      `audit`
 `reporting`     `report`
 `running`       `run`, the pass in a cluster
+`inspection`    what an operator sees of it while it runs
 `checking`      `check`, before there is one
 `configuring`   `config`, the options that hold for either
 `pass_flags`    flags of these three, and the file in their place

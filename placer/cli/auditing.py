@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
@@ -13,15 +14,17 @@ from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, add_what_if, console
+from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.audit.groups import AuditEntry, Quality
-    from placer.instance import Instance
+    from placer.instance import GroupKey, Instance
 
 __all__ = ["add_audit"]
 
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
+NAMED = 3  #: groups that break one rule in one way, by name
 SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
 
 
@@ -78,13 +81,26 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
         return
     worst = sorted(entries, key=_badness)
     shown = worst[:SHOWN]
-    names = Column("group", [f"{each.group.namespace}/{each.group.name}" for each in shown], text=True, most=48)
+    names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width):
         terminal.print(table)
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
-    for text in (f"{each.group}: {violation}" for each in shown for violation in each.violations):
-        terminal.print(text, markup=False, soft_wrap=True)
+    broken: dict[str, list[str]] = {}
+    for name, entry in zip(_names([each.group for each in shown], str), shown, strict=True):
+        for violation in entry.violations:
+            broken.setdefault(violation, []).append(name)
+    for violation, those in broken.items():  # lone pods of one workload break what they ask for together
+        terminal.print(f"{and_list(some(those, NAMED))}: {violation}", markup=False, soft_wrap=True)
+
+
+def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
+    """What groups are called: those of one name in several systems in full."""
+    from placer.instance.group_names import full_name
+
+    names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
+    counts = Counter(names)
+    return [full_name(key) if counts[name] > 1 else name for name, key in zip(names, groups, strict=True)]
 
 
 def _print_lost(instance: Instance) -> None:
@@ -127,6 +143,12 @@ def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def _looked_at(instance: Instance) -> str:
+    """That zones of nodes are not looked at, to be appended; empty where there are none."""
+    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
+    return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
+
+
 def _print_sums(instance: Instance) -> None:
     from placer.audit.sums import largest_gangs
     from placer.quantity import format_amount
@@ -142,7 +164,7 @@ def _print_sums(instance: Instance) -> None:
     if not found:
         terminal.print("  nothing")
     gangs = largest_gangs(instance)
-    terminal.print("\nLargest gang that still fits under one HyperNode")
+    terminal.print(f"\nLargest gang that still fits under one HyperNode{_looked_at(instance)}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [
         Column("tier", [str(each.tier) for each in gangs]),

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, console
 
@@ -20,49 +20,25 @@ def add_config(commands: Any) -> None:
 
 
 def _config(options: argparse.Namespace) -> int:
-    from placer.configuration import key_of
-
     options = configured(options)
     pass_options(options)
-    origins = options.origins
-    values = {name: _holding(options, name) for name in origins}
+    origins, values = options.origins, values_of_keys(options)
     if options.json:
         document = {
-            key_of(name): {"value": values[name], "source": origin.source, "name": origin.name}
-            for name, origin in origins.items()
+            key: {"value": value, "source": origin.source, "name": origin.name}
+            for (key, value), origin in zip(values.items(), origins.values(), strict=True)
         }
         print(json.dumps(document, indent=2))
         return OK
     terminal = console()
-    names = Column("key", [key_of(name) for name in origins])
+    names = Column("key", list(values))
     columns = [
-        Column("value", [_shown(values[name]) for name in origins], text=True, most=40),
+        Column("value", [_shown(value) for value in values.values()], text=True, most=40),
         Column("from", [_from(each.source, each.name) for each in origins.values()], text=True, most=60),
     ]
     for table in tables(names, columns, terminal.width):
         terminal.print(table)
     return OK
-
-
-def _holding(options: argparse.Namespace, name: str) -> Any:
-    """The value that counts, where what is given leaves it to something else."""
-    from placer.cli.snapshotting import lease_of
-    from placer.cores import usable_cores
-
-    value = getattr(options, name)
-    if name == "leader_elect_resource_namespace":
-        return lease_of(options).namespace
-    if name == "leader_elect_resource_name":
-        return lease_of(options).name
-    if name == "kubeconfig" and options.origins[name].source == "environment":
-        import os
-
-        return os.environ["KUBECONFIG"]
-    if name == "workers" and value is None:
-        return usable_cores()
-    if value == float("inf"):
-        return "inf"
-    return None if value == "" else value
 
 
 def _shown(value: object) -> str:

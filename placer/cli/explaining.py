@@ -41,7 +41,7 @@ def add_explain(commands: Any) -> None:
     add_source(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group", metavar="[KIND.API/]NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
@@ -141,7 +141,7 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
         both = zip(found, elsewhere, strict=True)
         _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
     elif not found:
-        console().print("No group waits.")
+        _say(_nothing(case.instance.absent_work))
     else:
         said: set[GroupKey] = set()
         for one, other in zip(found, elsewhere, strict=True):
@@ -151,6 +151,12 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
                 _say(_told(one))
                 said.update(one.equal)
     return OK
+
+
+def _nothing(absent: Sequence[str]) -> Iterator[str]:
+    """That nothing waits, but for work that is not there yet."""
+    yield "Nothing waits that may be placed yet." if absent else "No group waits."
+    yield from (f"  {each}." for each in absent)
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
@@ -210,11 +216,11 @@ def _told(found: Explanation) -> Iterator[str]:
             yield f"{found.group} does not wait: it is admitted, or runs."
             return
         yield f"{found.group} is admitted; {_optional(found)}."
-        yield from _causes(found)
+        yield from _why(found)
         return
     if found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
-        yield from _causes(found)
+        yield from _why(found)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
@@ -240,7 +246,7 @@ def _why(found: Explanation) -> Iterator[str]:
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
-    yield from () if found.empty else _changes(found)
+    yield from _changes(found)
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
@@ -248,7 +254,7 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
-        yield from _causes(found) if found.pods else ()
+        yield from _why(found) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
         yield from _why(found)
@@ -308,19 +314,25 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
 
 def _changes(explained: Explanation) -> Iterator[str]:
     found = explained.changes
+    optional = explained.admitted or explained.empty
     if not found:
-        codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
-        first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
-        again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
-        yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
+        yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
         return
     tried = "tried by placing all that waits anew; nothing in the cluster is changed"
-    it = "one of them" if explained.equal else "it"
-    yield f"  Each of these alone admits {it} ({tried}), what disturbs least first:"
+    does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
+    yield f"  Each of these alone {does} ({tried}), what disturbs least first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
         yield f"         {options_of(each)}"
+
+
+def _without(explained: Explanation) -> str:
+    """What to do where no change admits a group, after the words that say so."""
+    codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
+    first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
+    again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
+    return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
 
 def options_of(tried: TriedChange) -> str:

@@ -19,7 +19,7 @@ from placer.methods import METHODS
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions
 
-__all__ = ["Origin", "add_pass_flags", "configured", "pass_options"]
+__all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_keys"]
 
 #: Flags that are no keys: where the keys are, and what is printed.
 _NO_KEYS = ("help", "json", "quiet", "config")
@@ -121,6 +121,31 @@ def _default_origin(name: str) -> Origin:
     if name == "leader_elect_resource_namespace" and own_namespace() is not None:
         return Origin("environment", "the pod's namespace")
     return Origin("default", _flag(name))
+
+
+def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
+    """The value of each key that counts, as :func:`configured` gives the options."""
+    from placer.configuration import key_of
+
+    return {key_of(name): _holding(options, name) for name in options.origins}
+
+
+def _holding(options: argparse.Namespace, name: str) -> Any:
+    """The value that counts, where what is given leaves it to something else."""
+    from placer.cores import usable_cores
+
+    value = getattr(options, name)
+    if name == "leader_elect_resource_namespace":
+        return lease_of(options).namespace
+    if name == "leader_elect_resource_name":
+        return lease_of(options).name
+    if name == "kubeconfig" and options.origins[name].source == "environment":
+        return os.environ["KUBECONFIG"]
+    if name == "workers" and value is None:
+        return usable_cores()
+    if value == float("inf"):
+        return "inf"
+    return None if value == "" else value
 
 
 def _add_binding(group: Any) -> None:

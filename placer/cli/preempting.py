@@ -34,7 +34,10 @@ def add_preempt(commands: Any) -> None:
     add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument(
-        "--for", dest="group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--for",
+        dest="group",
+        metavar="[KIND.API/]NAMESPACE/NAME",
+        help="one group, or the one of a pod (default: all that wait)",
     )
     add_what_if(parser)
     add_apply(parser)

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import disruption_document
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options
+from placer.cli.inspection import Inspection
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
 from placer.errors import ClusterError
 from placer.terminal import OK, add_command
@@ -100,11 +101,14 @@ def _run(options: argparse.Namespace) -> int:
     options = configured(options)
     wanted = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
+    inspection = Inspection(values_of_keys(options))
+    client.heard.append(inspection.request)
     run = _run_once if wanted.every is None else _run_loop
-    return run(client, wanted, options)
+    with inspection.heeded():
+        return run(client, wanted, options, inspection)
 
 
-def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
+def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
     """Make pass after pass; the exit code is that of the last one."""
     from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
@@ -112,16 +116,18 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) 
 
     signals = StopSignals()
     with ExitStack() as stack:
-        metrics = _metrics(stack, wanted, options.metrics_bind_address)
+        metrics = _metrics(stack, wanted, options.metrics_bind_address, inspection)
+        client.heard.extend(each.request for each in metrics)
         stack.enter_context(signals.heeded())
         progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
         teller = _LoopTeller(signals, progress.phase)
         with suppress(KeyboardInterrupt):
-            run_loop(client, wanted, signals.stop, teller, *metrics, make=make_room_pass)
+            run_loop(client, wanted, signals.stop, teller, inspection, *metrics, make=make_room_pass)
+        signals.answered()
     return teller.exit_code
 
 
-def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list[LoopMetrics]:
+def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspection: Inspection) -> list[LoopMetrics]:
     """What counts passes and is served as long as the stack is open; nothing where that is not asked for."""
     if address is None:
         return []
@@ -129,20 +135,26 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list
     from placer.metrics import LoopMetrics, longest_silence
     from placer.metrics_server import MetricsServer
 
-    metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted))
-    stack.enter_context(MetricsServer(parse_address(address), metrics))
+    metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted), wanted.lease.name)
+    stack.enter_context(MetricsServer(parse_address(address), metrics, inspection.pages))
     return [metrics]
 
 
-def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
+def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
     from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, run_pass
 
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+
+        def watch(text: str) -> None:
+            inspection.phase(text)
+            progress.phase(text)
+
+        inspection.begun(done)
         try:
-            told = {"bind_gently": signals.gently, "watch": progress.phase, "began": options.began}
+            told = {"bind_gently": signals.gently, "watch": watch, "began": options.began}
             run_pass(client, done, signals.stop, make=make_room_pass, **told)
         except KeyboardInterrupt:
             done.interrupted = True
@@ -150,6 +162,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) 
             done.error = str(error)
             raise
         finally:  # whatever happened, what was bound is told
+            signals.answered()
             _tell(done)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)

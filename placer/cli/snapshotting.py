@@ -94,21 +94,32 @@ def lease_of(options: argparse.Namespace) -> LeaseOptions:
 def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
     """The record of half-bound gangs; who may not read it is told so."""
     from placer.cluster.reading.client import Forbidden
-    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name
+    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
 
     lease = lease_of(options)
+    where = lease.namespace, record_name(lease.name)
     try:
-        return read_record(client, lease.namespace, record_name(lease.name))
+        found = read_record(client, *where)
     except Forbidden as error:
         print(f"placer: gangs that are half-bound are not marked: {error}", file=sys.stderr)
         return RecordedGangs()
+    for trouble in record_troubles(found, *where):
+        print(f"placer: {trouble}", file=sys.stderr)
+    return found
 
 
 def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
     from placer.cluster.reading.client import server_time
     from placer.cluster.reading.earlier_passes import marked
-    from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
+    from placer.cluster.reading.rejections import (
+        cooling_nodes,
+        failed_pods,
+        kept_off,
+        of_ours,
+        remembered,
+        waiting_workloads,
+    )
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
@@ -117,9 +128,10 @@ def _snapshot(options: argparse.Namespace) -> int:
         failed = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
         record, now = _recorded(client, options), server_time(client)
-        workloads = remembered(record.workloads, failed, options.cool_down, now)
+        workloads = remembered(record.workloads, of_ours(failed, record), options.cool_down, now)
         cooling = cooling_nodes(workloads, options.cool_down, now)
-        snapshot = marked(taken, cooling, record.gangs, now, waiting_workloads(workloads, now))
+        waiting, apart = waiting_workloads(workloads, now), kept_off(workloads, cooling)
+        snapshot = marked(taken, cooling, record.gangs, now, waiting, apart)
         if options.strict:
             _refuse_findings(snapshot)
         if options.anonymize:

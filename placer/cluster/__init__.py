@@ -2,8 +2,9 @@
 
 ======================  ===============================================================================================
 ``cluster.reading``     HTTP (``client``) and who we are there (``credentials``), names in it (``paths``), views of
-                        objects (``views``), which fields are kept (``field_filter``), lists as an instance with room
-                        for pods of DaemonSets (``snapshot``) and with what earlier passes left behind
+                        objects (``views``), which fields are kept (``field_filter``), room for pods of DaemonSets
+                        (``daemon_sets``), lists as an instance with it (``snapshot``) and with what earlier passes left
+                        behind
                         (``earlier_passes``, ``gang_record``, ``released``), what passes are kept to (``guards``), names
                         replaced (``anonymize``), events of pods and nodes (``watch``), who has gone since
                         (``departures``); what we may do (``access``), who else schedules (``schedulers``)

@@ -308,7 +308,7 @@ def _allowed(instance: Instance, key: Key) -> bool:
     pod = instance.pods[key]
     if pod.unsupported:
         return False
-    return "C11" in instance.policy.rules_off or instance.closed_queue(pod.queue) is None
+    return "C11" in instance.policy.rules_off or instance.closed_queue(pod.queue, pod.namespace) is None
 
 
 def _enough_of_sub_groups(instance: Instance, group: Group, keys: list[Key]) -> list[Key]:

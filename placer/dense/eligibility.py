@@ -77,11 +77,7 @@ class Eligibility:
         key = (field, requirement)
         if key not in self._rows:
             codes, column = self._column(requirement.key, field=field)
-            holds = np.zeros(len(codes) + 1, dtype=bool)
-            for value, code in codes.items():
-                holds[code] = requirement.holds(value)
-            holds[-1] = requirement.holds(None)
-            self._rows[key] = holds[column]
+            self._rows[key] = _holds(requirement, codes)[column]
         return self._rows[key]
 
     def _column(self, label: str, *, field: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
@@ -93,3 +89,13 @@ class Eligibility:
             column = np.array([-1 if value is None else codes[value] for value in values], dtype=np.int64)
             self._columns[key] = (codes, column)
         return self._columns[key]
+
+
+def _holds(requirement: Requirement, codes: dict[str, int]) -> BoolArray:
+    """Whether each value meets a requirement, by its code; at the end, whether no value does."""
+    if requirement.operator in ("In", "NotIn"):  # both lists may be long: neither is gone through for each of the other
+        named = [codes[value] for value in requirement.values if value in codes]
+        found = np.full(len(codes) + 1, requirement.operator == "NotIn")
+        found[named] = requirement.operator == "In"
+        return found
+    return np.array([*(requirement.holds(value) for value in codes), requirement.holds(None)])

@@ -173,6 +173,8 @@ class Case:
         The only group of which pods wait; others are left out. None: all of them wait.
     before
         Bindings of others that are carried out before it.
+    least
+        A group, and how many of its pods are needed, some of them being optional by what it says itself.
     """
 
     def __init__(
@@ -183,9 +185,10 @@ class Case:
         lenient: bool = False,
         only: GroupKey | None = None,
         before: Placement | None = None,
+        least: tuple[GroupKey, int] | None = None,
     ) -> None:
         self.raws, self.scheduler_name, self.lenient = list(raws), scheduler_name, lenient
-        self.only, self.before = only, before
+        self.only, self.before, self.least = only, before, least
 
     @classmethod
     def read(
@@ -241,6 +244,9 @@ class Case:
             found = make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
         if self.before is not None:
             found = Outcome(found, self.before).carried_out()
+        group, count = (found.groups.get(self.least[0]), self.least[1]) if self.least is not None else (None, 0)
+        if group is not None:
+            found = found.keeping_held(groups={**found.groups, group.key: replace(group, min_member=count)})
         return found if self.only is None else without_waiting(found, self.only)
 
     @cached_property
@@ -250,7 +256,11 @@ class Case:
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
         """The same, in which some bindings are carried out, and then nothing waits but one group."""
-        return Case(self.raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=key, before=before)
+        return self._with(self.raws, only=key, before=before)
+
+    def needing(self, key: GroupKey, count: int) -> Case:
+        """The same, in which a group needs so many pods."""
+        return self._with(self.raws, least=(key, count))
 
     def of_scheduler(self, name: str) -> Case:
         """The same, in which pods of one scheduler wait, and those of others are context only."""
@@ -266,7 +276,10 @@ class Case:
         """
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
-        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=self.only, before=self.before)
+        return self._with(raws, only=self.only, before=self.before, least=self.least)
+
+    def _with(self, raws: Sequence[RawObject], **asked: Any) -> Case:
+        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
         """Those objects that another case does not have, from which this one was made by a change."""

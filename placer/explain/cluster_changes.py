@@ -12,6 +12,7 @@ from placer.explain.cases import Change, needed, pod_words, without_pods
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
 from placer.instance.gangs import VOLCANO
+from placer.instance.queues import NAMESPACES
 from placer.quantity import format_amount
 from placer.reasons.cause import NAMED, plural
 from placer.words import and_list, some
@@ -58,6 +59,11 @@ def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str
     words = question.case.words("Queue", "", name, VOLCANO)
     if not queue.open:
         yield f"open Queue {name}", f"{words}:status.state=Open"
+    namespaces = queue.namespaces
+    others = {pod.namespace for pod in new} - namespaces if namespaces is not None else None
+    if others and namespaces is not None:
+        said = f"name {and_list(sorted(others))} in the annotation {NAMESPACES} of Queue {name}"
+        yield said, f"{words}:metadata.annotations[{NAMESPACES}]={','.join(sorted(others | namespaces))}"
     for resource, limit in sorted(queue.capability.items()):
         asked = _asked(question, name, resource, new)
         if asked > limit:

@@ -253,8 +253,8 @@ class _World:
 
     def _may(self, key: Key) -> bool:
         pod = self.instance.pods[key]
-        closed = "C11" not in self.instance.policy.rules_off and self.instance.closed_queue(pod.queue) is not None
-        return not pod.unsupported and not closed
+        takes = "C11" in self.instance.policy.rules_off or not self.instance.closed_queue(pod.queue, pod.namespace)
+        return takes and not pod.unsupported
 
     def _asked_milp(self, deadline: Deadline) -> bool | None:
         """What the integer program says: False where the group is proved not to be admitted, True where it is."""

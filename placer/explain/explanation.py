@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from placer.explain.lifts import RULES_OF, rules_of
 from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import GroupName, one_of
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.preempt import preempt
@@ -63,7 +64,7 @@ class Explanation:
         Correction sets, the smallest first; of an admitted group why its optional pods wait, empty where none does;
         empty where nothing was decided in time.
     changes
-        What would admit it.
+        What would admit it; of an admitted group, or one that needs no pod, what gives one more of its pods a node.
     reason
         What ``solve`` says of it; None where none of its pods waits.
     gated
@@ -120,25 +121,23 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str) -> GroupKey:
-    """Find a group by ``NAMESPACE/NAME``; a name alone is in ``default``. A pod stands for its group.
+    """Find a group by what a user calls it; a pod stands for its group.
 
     Raises
     ------
     UsageError
         There is none with a pending pod, or there are several.
     """
-    instance = case.instance
-    namespace, slash, name = words.partition("/")
-    place = (namespace, name) if slash else ("default", namespace)
-    found = _named(instance, place) or _of_pod(instance, place)
-    held = _held(case, place, found)
-    if len(found) == 1 and not held:
-        return found.pop()
-    runs = instance.pods.get(Key(*place))
-    what = held or "no group, and no pod that waits, has that name"
+    instance, name = case.instance, GroupName.of(words)
+    found = name.groups(instance)
     if len(found) > 1:
-        what = "more than one group has that name"
-    elif runs is not None and runs.node is not None:
+        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
+    held = _held(case, name.place, found)
+    if found and not held:
+        return found.pop()
+    runs = instance.pods.get(name.place)
+    what = held or "no group, and no pod that waits, has that name"
+    if runs is not None and runs.node is not None:
         what = f"found a pod on Node {runs.node}, expected one that waits"
     raise UsageError(f"--group {words}: {what}; {_waiting(instance)}")
 
@@ -163,22 +162,10 @@ def gates_words(gated: Mapping[Key, Gated]) -> str:
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
 
 
-def _named(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
-    """Groups of a namespace and name; those with pending pods where there are any."""
-    named = {key for key in instance.groups if key[1:] == place}
-    return {key for key in named if instance.groups[key].pending} or named
-
-
 def _waiting(instance: Instance) -> str:
     """Some groups that wait, in words."""
     names = sorted(f"{group.key.namespace}/{group.key.name}" for group in instance.groups.values() if group.pending)
     return f"one of {', '.join(some(names, NAMED))}" if names else "none waits"
-
-
-def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
-    """The group of a pod; none where none has that namespace and name, or it is in no group."""
-    pod = instance.pods.get(Key(*place))
-    return set() if pod is None or pod.group is None or pod.group not in instance.groups else {pod.group}
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
@@ -288,7 +275,7 @@ def _explained(
     case: Case, key: GroupKey, placed: Placed, reason: Reason | None, deadline: Deadline, equal: frozenset[GroupKey]
 ) -> Explanation:
     if key in placed.admitted or not case.instance.groups[key].pending:
-        return _optional(case.instance.groups[key], placed, reason)
+        return _optional(case, case.instance.groups[key], placed, reason, deadline)
     lone = LoneGroup(case.instance, key, deadline)
     fits = lone.confirmed().fits
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
@@ -298,7 +285,7 @@ def _explained(
     return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
 
 
-def _optional(group: Group, placed: Placed, reason: Reason | None) -> Explanation:
+def _optional(case: Case, group: Group, placed: Placed, reason: Reason | None, deadline: Deadline) -> Explanation:
     """What is to be said of a group that is ready: the reason of those of its pods that get no node."""
     if reason is None:
         return Explanation(group.key, admitted=True)
@@ -306,7 +293,31 @@ def _optional(group: Group, placed: Placed, reason: Reason | None) -> Explanatio
     rules = rules_of(reason.code, group) if reason.code in RULES_OF else ()
     cause = GroupCause(reason.code, rules, reason.message)
     admitted = Outcome(placed.instance, placed.placement).admitted(group)
-    return Explanation(group.key, admitted, ((cause,),), reason=reason, pods=left, empty=not admitted)
+    tried = _one_more(case, group, placed, deadline)
+    return Explanation(group.key, admitted, ((cause,),), tried, reason, pods=left, empty=not admitted)
+
+
+def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline) -> tuple[TriedChange, ...]:
+    """Changes with which one more optional pod of a group gets a node; nothing that runs goes for it (D4)."""
+    there = placed.placement.node_of
+    now = sum(key in there for key in group.pending)
+    asking = case.needing(group.key, group.placed_before + now + 1)
+    without = {key: node for key, node in there.items() if key not in group.pending}
+    beside = Placed(asking.instance, Placement.of(without))
+    lone = LoneGroup(asking.instance, group.key, deadline)
+    fits = lone.confirmed().fits
+    sets = [(_outcompeted(asking, lone, beside, None),)] if fits else corrections(lone) or []
+    question = Question(asking, group.key, beside, tuple(sets), deadline)
+    tried = changes(question, place_by_search, lambda *_: None)
+    return tuple(each for change in tried for each in _as_optional(case, group, placed, now, change))
+
+
+def _as_optional(case: Case, group: Group, placed: Placed, now: int, tried: TriedChange) -> Iterator[TriedChange]:
+    """The change where a pod more gets a node as an optional one, too: required pods of others go before it."""
+    after = case.changed(tried.change).placed
+    if after is not None and sum(key in after.placement.node_of for key in group.pending) > now:
+        lost = (placed.admitted & frozenset(after.instance.groups)) - after.admitted
+        yield replace(tried, loses=tuple(sorted(lost)))
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:

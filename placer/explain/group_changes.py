@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placer.explain.cases import Change
 from placer.instance import Dependency, Group, Instance, Key, NetworkTopology, Pod
 from placer.instance.communication import SAME_ZONE_COST, UNKNOWN_COST
-from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
+from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.instance.problem import SubGroupPolicy
 from placer.reasons.cause import plural
 
@@ -257,9 +257,11 @@ def higher_priority(question: Question) -> Iterator[Change]:
 
 
 def _with_priority(question: Question, priority: int) -> Change:
-    key, written = question.key, GroupObject(question)
+    """A higher priority of all of its pods; of its PodGroup where the Policy has the class decide."""
+    written = GroupObject(question)
     message, rank = f"raise the priority to {priority}", (PRIORITY, priority)
-    if key.api_group in (VOLCANO, UPSTREAM) and written.document is not None:
+    decides = question.instance.policy.class_decides and question.key.api_group in (VOLCANO, UPSTREAM, KAI)
+    if decides and written.document is not None:
         made = {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
@@ -267,5 +269,13 @@ def _with_priority(question: Question, priority: int) -> Change:
             "value": priority,
         }
         return Change(message, rank, with_=(made,), set_=(written.set("spec.priorityClassName", _PRIORITY_CLASS),))
-    edits = tuple(f"pod/{pod.namespace}/{pod.name}:spec.priority={priority}" for pod in question.pods)
-    return Change(message + MADE_AGAIN, rank, set_=edits)
+    below = _less_urgent(question, priority)
+    specs = dict.fromkeys(each[0] for key in below if (each := question.case.pod_spec(key)) is not None)
+    again = MADE_AGAIN if any(question.case.document("Pod", *key) is not None for key in below) else ""
+    return Change(message + again, rank, set_=tuple(f"{words}.priority={priority}" for words in specs))
+
+
+def _less_urgent(question: Question, priority: int) -> list[Key]:
+    """Pods of the group below a priority, those that run included: the least urgent of all decides."""
+    pods = (*question.group.pending, *question.group.bound)
+    return [key for key in pods if question.instance.pods[key].unit_priority < priority]

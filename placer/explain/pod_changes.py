@@ -121,25 +121,78 @@ def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
     for name, amount in sorted(pod.requests.items()):
         most = max(0, room.get(name, 0)) // share
         if amount > most and name != PODS:
-            # Whole cores stay whole, since only these are pinned; bytes are written in the unit that they have.
-            step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
-            found.append((name, most - (most % step if amount % step == 0 else 0)))
+            found.append((name, most - most % _step(name, amount)))
     return tuple(found)
 
 
 def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
-    """Words of ``--set`` by which a pod requests so much less; none where one container of it cannot."""
+    """Words of ``--set`` by which a pod requests so much less; none where its containers cannot."""
     words, spec = question.case.pod_spec(pod.key) or ("", {})
-    stated = [each.get("resources") or {} for each in spec.get("containers") or ()]
+    if not words or spec.get("resources"):  # what containers say must fit what the pod says by itself
+        return []
     edits: list[str] = []
     for name, amount in cut:
-        most, at = max(((_amount(each, name), at) for at, each in enumerate(stated)), default=(0, 0))
-        left = most - (pod.requests[name] - amount)
-        if amount <= 0 or left <= 0:
+        parts = _smaller_parts(spec, name, pod.requests[name], amount)
+        for path, resources, left in parts:
+            edits += [f"{words}.{path}.resources.{field}[{name}]={left}" for field in _stating(resources, name)]
+        if not parts:
             return []
-        path = f"{words}.containers[{at}].resources"
-        edits += [f"{path}.{field}[{name}]={format_amount(name, left)}" for field in _stating(stated[at], name)]
     return edits
+
+
+def _smaller_parts(
+    spec: Mapping[str, Any], name: str, total: int, amount: int
+) -> list[tuple[str, Mapping[str, Any], str]]:
+    """The containers that are to request less: path, resources, and what is left; none where one would get nothing.
+
+    What runs at the same time shares the cut, an init container that is done before that may ask for as much as they.
+    """
+    stays, goes = _containers(spec)
+    together = [_amount(resources, name) for _, resources in stays]
+    before = [_amount(resources, name) for _, resources in goes]
+    room = amount - (total - max(sum(together), *before, 0))  # less what the pod itself costs
+    left = [*_shared(together, room, name), *(min(had, room) for had in before)]
+    parts = [each for each in zip((*stays, *goes), (*together, *before), left, strict=True) if each[1]]
+    if any(less <= 0 for _, _, less in parts):
+        return []
+    return [(path, resources, format_amount(name, less)) for (path, resources), had, less in parts if less < had]
+
+
+#: Path of a container, and what it requests.
+_Stated: TypeAlias = "tuple[str, Mapping[str, Any]]"
+
+
+def _containers(spec: Mapping[str, Any]) -> tuple[list[_Stated], list[_Stated]]:
+    """Containers that run at the same time, sidecars among them, and those that are done before."""
+    both: tuple[list[_Stated], list[_Stated]] = [], []
+    for field in ("containers", "initContainers"):
+        for at, each in enumerate(spec.get(field) or ()):
+            goes = field == "initContainers" and each.get("restartPolicy") != "Always"
+            both[goes].append((f"{field}[{at}]", each.get("resources") or {}))
+    return both
+
+
+def _shared(amounts: Sequence[int], room: int, name: str) -> list[int]:
+    """Amounts cut to a sum: the largest alone where it remains the largest, else all in proportion."""
+    total = sum(amounts)
+    if total <= room:
+        return list(amounts)
+    most, second = sorted((*amounts, 0), reverse=True)[:2]
+    at = amounts.index(most)
+    if most - (total - room) >= max(1, second):
+        return [each - (total - room if place == at else 0) for place, each in enumerate(amounts)]
+    steps = [_step(name, each) for each in amounts]
+    found = [each * room // total // step * step for each, step in zip(amounts, steps, strict=True)]
+    for place in sorted(range(len(found)), key=lambda place: found[place] - amounts[place]):
+        more = min(amounts[place] - found[place], room - sum(found)) // steps[place] * steps[place]
+        found[place] += more
+    return found
+
+
+def _step(name: str, amount: int) -> int:
+    """In which steps an amount is cut: whole cores, since only these are pinned, and bytes in their unit."""
+    step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
+    return step if amount % step == 0 else 1
 
 
 def _stating(resources: Mapping[str, Any], name: str) -> list[str]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from placer.instance.communication import AppGroup, Dependency
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import Key
-from placer.kube.base import NamespacedObject, OwnerReference, controller
+from placer.instance.pod_makers import PodMakers
+from placer.kube.base import NamespacedObject, controller
 from placer.kube.pod import TERMINAL_PHASES
 from placer.quantity import from_nano
 
@@ -175,7 +176,6 @@ def workload_name(ref: AppGroupWorkload) -> str:
 
 APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
-_HASH = "pod-template-hash"
 
 
 class AppGroupMember(NamedTuple):
@@ -239,9 +239,7 @@ class _WorkloadFinder:
             self._named[key.name].append(key)
             for owner in application.owners:
                 self._owners[owner].append(key)
-        self._above = {
-            (each.namespace, each.name): controller(each.metadata) for each in (replica_sets if self._owners else ())
-        }
+        self._pod_makers = PodMakers(replica_sets if self._owners else ())
         self._ambiguous: dict[tuple[Key, ...], set[str]] = defaultdict(set)
         self._without: dict[Key, set[str]] = defaultdict(set)
 
@@ -290,24 +288,9 @@ class _WorkloadFinder:
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
         """Kind and name of who made a pod, a ReplicaSet's Deployment before it; of a pod without owner its own."""
-        owner = controller(pod.metadata)
-        if owner is None:
+        if controller(pod.metadata) is None:
             yield "Pod", pod.name
-            return
-        if owner.kind == "ReplicaSet":
-            yield from self._above_replica_set(pod, owner)
-        yield owner.kind, owner.name
-
-    def _above_replica_set(self, pod: PodManifest, owner: OwnerReference) -> Iterator[tuple[str, str]]:
-        """Who made the ReplicaSet; the Deployment that its name tells of where it is not in the instance."""
-        key = (pod.namespace, owner.name)
-        if key not in self._above:
-            ending = (pod.metadata.labels or {}).get(_HASH) or owner.name.rpartition("-")[2]
-            yield "Deployment", owner.name.removesuffix(f"-{ending}")
-            return
-        above = self._above[key]
-        if above is not None:
-            yield above.kind, above.name
+        yield from ((maker.kind, maker.name) for maker in self._pod_makers.of(pod))
 
     def _choose(self, keys: list[Key], pod: PodManifest) -> Key | None:
         """Of AppGroups that a pod may mean the one in its namespace, else the only one, else none."""

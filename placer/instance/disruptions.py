@@ -6,12 +6,13 @@ Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
 from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
 from placer.instance.queues import SYSTEM_PRIORITY
@@ -41,14 +42,17 @@ class ProtectingMarks:
 
     Parameters
     ----------
-    groups, jobs, classes
-        PodGroups, Jobs by API group, namespace and name, and PriorityClasses by name: to the mark that protects their
-        pods; one that has none is absent.
+    groups, workloads, classes
+        PodGroups, workloads, and PriorityClasses by name: to the mark that protects their pods; one that has none is
+        absent.
+    makers
+        Finds the workloads of a pod.
     """
 
     groups: Mapping[GroupKey, str]
-    jobs: Mapping[GroupKey, str]
+    workloads: Mapping[Maker, str]
     classes: Mapping[str, str]
+    makers: PodMakers = field(default_factory=PodMakers)
 
     @classmethod
     def of(cls, objects: Objects) -> ProtectingMarks:
@@ -59,11 +63,11 @@ class ProtectingMarks:
         stated = {key: mark for each in kai for key, mark in _stated_by_kai(each)}
         unstated = (each for each in kai if each.spec is None or not each.spec.preemptibility)
         groups[KAI] = tuple(unstated)
-        jobs = (*objects.volcano_jobs, *objects.jobs)
         return cls(
             stated | {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
-            dict(_marked("Job", jobs)),
+            dict(_stated_above(objects)),
             {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
+            PodMakers((*objects.replica_sets, *objects.jobs)),
         )
 
     def reason(self, pod: PodManifest, group: GroupKey | None) -> str:
@@ -76,11 +80,17 @@ class ProtectingMarks:
         return f"{mark}{BY_MARK}" if mark else ""
 
     def _of_what_it_is_in(self, pod: PodManifest, group: GroupKey | None) -> str | None:
-        owner = controller(pod.metadata)
-        job = None
-        if owner is not None and owner.kind == "Job":
-            job = GroupKey(owner.api_version.rpartition("/")[0], pod.namespace, owner.name)
-        return (self.groups.get(group) if group is not None else None) or (self.jobs.get(job) if job else None)
+        above = self.makers.with_sets(pod) if self.workloads else ()
+        said = (self.workloads.get(maker) for maker in above)
+        return (self.groups.get(group) if group is not None else None) or next(filter(None, said), None)
+
+
+def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
+    """Workloads whose own marks protect their pods."""
+    for maker, labels, notes in all_workloads(objects):
+        for name, value, protects in protections(maker.marked_as, labels, notes):
+            if protects:
+                yield maker, f"{_words(name, value)} of {maker}"
 
 
 def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:

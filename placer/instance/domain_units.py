@@ -24,6 +24,7 @@ from placer.instance.gangs import (
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_states import is_daemon
 from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.base import controller
 from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
@@ -95,10 +96,10 @@ def unnamed_units(pod: PodManifest) -> Iterator[str]:
 
 def _asked(pod: PodManifest) -> Iterator[tuple[str, str, str | None]]:
     """Annotation, topology key, and the name of the unit, empty where labels do not tell, None where the pod is of no
-    subgroup.
+    subgroup. Pods that belong to their node are in no unit, which they would tie to it.
     """
     annotations = pod.metadata.annotations
-    for name in EXCLUSIVE_ANNOTATIONS if annotations else ():
+    for name in EXCLUSIVE_ANNOTATIONS if annotations and not is_daemon(pod.metadata) else ():
         if annotations and annotations.get(name):
             yield name, annotations[name], _NAMES[name](pod.namespace, pod.metadata.labels or {})
 
@@ -157,7 +158,7 @@ def pod_set_label(pod: PodManifest) -> str:
 
 
 def _required(pod: PodManifest) -> str:
-    return (pod.metadata.annotations or {}).get(KUEUE_REQUIRED, "")
+    return "" if is_daemon(pod.metadata) else (pod.metadata.annotations or {}).get(KUEUE_REQUIRED, "")
 
 
 def _pod_set(pod: PodManifest, own_leaders: Container[Key]) -> str:

@@ -86,7 +86,8 @@ def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Require
 
 
 def _requirement(key: str, operator: str, values: tuple[str, ...] | None) -> Requirement:
-    return Requirement(key, operator, tuple(sorted(set(values or ()))))
+    ordered = sorted(values or ())  # before equal ones go: a set would shuffle what most lists have in order
+    return Requirement(key, operator, tuple(dict.fromkeys(ordered)))
 
 
 _ANY_ADDRESS = "0.0.0.0"

@@ -47,6 +47,7 @@ class Findings:
     def __init__(self) -> None:
         self._found: set[Finding] = set()
         self._missing: dict[str, set[str]] = {}
+        self._alike: dict[tuple[FindingCode, str, str], set[str]] = {}
         self.unread: dict[str, set[str]] = {}  #: objects that are there and cannot be read, and which name them
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
@@ -56,6 +57,10 @@ class Findings:
     def update(self, found: Iterable[Finding]) -> None:
         """Note findings that were made elsewhere."""
         self._found.update(found)
+
+    def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
+        """Note the same of one more object: one finding that names the first, counts the others, with words around."""
+        self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str) -> None:
         """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
@@ -71,7 +76,11 @@ class Findings:
             Finding("UnknownReference", target, f"{target}, named by {counted(subjects)}, is not in the instance")
             for target, subjects in self._missing.items()
         }
-        return tuple(sorted(self._found | unknown))
+        alike = {
+            Finding(code, min(subjects), f"{before}{counted(subjects)}{after}")
+            for (code, before, after), subjects in self._alike.items()
+        }
+        return tuple(sorted(self._found | unknown | alike))
 
 
 def counted(subjects: set[str]) -> str:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETION_INDEX",
     "COSCHEDULING",
+    "GROUP_ANNOTATIONS",
     "GROUP_INDEX",
+    "GROUP_LABELS",
     "JOB_EXCLUSIVE_TOPOLOGY",
     "JOB_SET",
     "KAI",
@@ -61,6 +63,7 @@ __all__ = [
     "call_roster",
     "created",
     "find_slot",
+    "group_priority",
     "named_group",
     "names_group",
     "note_misplaced_names",
@@ -100,7 +103,9 @@ class Gang:
     group
         The group without its pods; its priority is filled in with them.
     priority
-        Value of the class that the object names; None where its pods decide.
+        Value of the class that the object names; None: it names none.
+    priority_field
+        Where it says so, and what.
     splitters
         One per policy, in the order in which they are asked.
     unsupported
@@ -113,6 +118,7 @@ class Gang:
 
     group: Group
     priority: int | None = None
+    priority_field: str = ""
     splitters: tuple[SubGroupSplitter, ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
@@ -175,12 +181,7 @@ class GangReader:
             min_resources=Resources.from_nano(spec.min_resources or {}),
             invalid=invalid,
         )
-        named = spec.priority_class_name
-        return Gang(
-            group,
-            self.priorities.of_class(named, subject) if named else None,
-            tuple(map(_splitter, asked)),
-        )
+        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin, which knows a least number of pods and nothing else."""
@@ -207,9 +208,8 @@ class GangReader:
             topology=self._wanted(None),
             created=created(written.metadata),
         )
-        named = spec.priority_class_name
-        priority = self.priorities.of_class(named, str(key)) if named else None
-        return Gang(group, priority, unsupported="; ".join(_not_modelled_of_kai(spec)))
+        named = self._class_named(spec.priority_class_name, key)
+        return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
         """Make the gang that marks of pods declare; ``missing`` says which object of it must be there and is not."""
@@ -244,15 +244,17 @@ class GangReader:
             invalid=invalid,
             disrupted_whole=spec.is_disrupted_whole,
         )
-        named = spec.priority_class_name
-        value = self.priorities.of_class(named, str(key)) if named else None
+        value, where = self._class_named(spec.priority_class_name, key)
+        if value is None and spec.priority is not None:
+            value, where = spec.priority, "spec.priority"
         constraints = spec.scheduling_constraints
         return Gang(
             group,
-            spec.priority if value is None else value,
+            value,
+            where,
             unsupported=_not_modelled(spec),
             topology_keys=tuple(each.key for each in (constraints and constraints.topology) or ()),
-            never_preempts=self.priorities.never_preempts(spec.preemption_policy, named),
+            never_preempts=self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name),
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
@@ -291,8 +293,13 @@ class GangReader:
     def absent(self, key: GroupKey) -> Gang:
         """Stand in for a PodGroup that pods name and that is not there, or not read: its pods wait."""
         if key in self.unread:
-            return Gang(Group(key), unsupported="its version is not read")
+            return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
+
+    def _class_named(self, name: str | None, key: GroupKey) -> tuple[int | None, str]:
+        """Value of the class that a PodGroup names, and where it does."""
+        value = self.priorities.of_class(name, str(key)) if name else None
+        return value, "" if value is None else f"spec.priorityClassName {name}"
 
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:
         return NetworkTopology(hard=False) if topology is None and self.locality_all else topology
@@ -378,7 +385,7 @@ def _splitter(policy: volcano.SubGroupPolicyEntry) -> SubGroupSplitter:
 
 #: The older name comes second, as in Volcano.
 GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_GROUP_LABELS = (
+GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "scheduling.sigs.k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
@@ -395,12 +402,15 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod with what its group has to know of it; ``state`` None: it has succeeded, and maybe counts no more."""
+    """A pod with what its group has to know of it; ``state`` None: it has succeeded, and maybe counts no more.
+
+    ``stated`` is the priority that it states; None: none.
+    """
 
     pod: PodManifest
     key: Key
     state: PodState | None
-    priority: int
+    stated: int | None
     group: GroupKey | None = None
     role: str = ""
     slot: Slot | None = None
@@ -419,7 +429,7 @@ _READ_BY = {
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the gang that a pod says it is of; None where it names none, and for pods of DaemonSets and static ones.
+    """Find the gang that a pod says it is of; None where it names none.
 
     Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
     the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Where no object that is
@@ -429,12 +439,12 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     names = (
         (UPSTREAM, upstream_name(pod.spec)),
         (VOLCANO, _first(metadata.annotations, GROUP_ANNOTATIONS)),
-        (COSCHEDULING, _first(metadata.labels, _GROUP_LABELS)),
+        (COSCHEDULING, _first(metadata.labels, GROUP_LABELS)),
         (KAI, _first(metadata.annotations, (KAI_GROUP,))),
     )
     objects = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
     marked = gangs_named(metadata, namespace)
-    if not (objects or marked) or is_daemon(metadata):  # as in nearly all pods
+    if not (objects or marked):  # as in nearly all pods
         return None
     named = [*objects, *marked]
     if len(named) > 1:
@@ -448,9 +458,8 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
 def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
     """Note that a pod names more than one gang."""
     if len(existing) > 1:
-        first, *others = (f"{key.name} of {key.api_group}" for key in existing)
-        message = f"{subject} names PodGroup {first} and {' and '.join(others)}; it counts for the first"
-        findings.add("TwoGroups", subject, message)
+        named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
+        findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
 
 
 def names_group(template: PodTemplateSpec) -> bool:
@@ -458,7 +467,7 @@ def names_group(template: PodTemplateSpec) -> bool:
     metadata = template.metadata
     if metadata is not None and _first(metadata.annotations, (*GROUP_ANNOTATIONS, KAI_GROUP)):
         return True
-    return bool(metadata is not None and _first(metadata.labels, _GROUP_LABELS)) or bool(upstream_name(template.spec))
+    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(upstream_name(template.spec))
 
 
 def upstream_name(spec: PodSpec) -> str:
@@ -488,18 +497,16 @@ def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> Non
 
     ``pods`` are the pending ones that are in no PodGroup.
     """
-    found: dict[tuple[str, str, str], set[str]] = {}
     for pod in pods:
         for stands, written, keys, read in (
             ("label", pod.metadata.labels, GROUP_ANNOTATIONS, "an annotation"),
-            ("annotation", pod.metadata.annotations, _GROUP_LABELS, "a label"),
+            ("annotation", pod.metadata.annotations, GROUP_LABELS, "a label"),
         ):
             for key in keys:
                 if written and written.get(key):
-                    found.setdefault((stands, key, read), set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for (stands, key, read), subjects in found.items():
-        message = f"{stands} {key} of {counted(subjects)} is read as {read} only, so each counts as a pod by itself"
-        findings.add("GroupNameMisplaced", min(subjects), message)
+                    after = f" is read as {read} only, so each counts as a pod by itself"
+                    subject = f"Pod {pod.namespace}/{pod.name}"
+                    findings.several("GroupNameMisplaced", subject, after, f"{stands} {key} of ")
 
 
 def role(metadata: Metadata) -> str:
@@ -539,18 +546,30 @@ def call_roster(
         Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang; only
         Volcano and Kueue count these on.
     """
-    entries = []
+    entries, strangers = [], dict[GroupKey, set[str]]()
     owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
+        if group is not None and is_daemon(pod.metadata):
+            strangers.setdefault(group, set()).add(f"Pod {key}")
+            group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
         counts = _counts(state, gang)
         if not counts and gang is _NO_GANG:
             continue
-        priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
+        stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
         slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-        entries.append(PodEntry(pod, key, state, priority, group, _role_in(group, pod.metadata), slot, counts))
+        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
+    for group, subjects in strangers.items():
+        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
+            _note_strangers(group, subjects, findings)
     return entries
+
+
+def _note_strangers(group: GroupKey, subjects: set[str], findings: Findings) -> None:
+    """Note that pods which belong to their nodes name a gang: whoever has a node could tie any gang to it."""
+    message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
+    findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
 
 
 def _counts(state: PodState | None, gang: Gang) -> bool:
@@ -602,13 +621,47 @@ def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
     return GroupKey(_JOBS, namespace, owner.name) if indexed else None
 
 
-def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Slot, int]]:
+def group_priority(
+    gang: Gang, members: Iterable[PodEntry], default: int, findings: Findings, *, class_decides: bool
+) -> int:
+    """Say how urgent a group is while it waits: as its least urgent pod, since quotas on classes see pods alone.
+
+    Parameters
+    ----------
+    gang, members
+        The group, and its pods; those that are pending or run count.
+    default
+        Where neither they nor the PodGroup state any.
+    findings
+        Takes that they do not agree.
+    class_decides
+        The class of the PodGroup decides, where it names one.
+    """
+    stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
+    if not stated or (class_decides and gang.priority is not None):
+        return default if gang.priority is None else gang.priority
+    _note_priorities(gang, stated, findings)
+    return min(stated)[0]
+
+
+def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Findings) -> None:
+    """Note that a PodGroup names more than its pods state, and that these differ."""
+    (least, key), (most, other), subject = min(stated), max(stated), str(gang.group.key)
+    if gang.priority is not None and gang.priority > least:
+        message = f"{gang.priority_field} of {subject} is {gang.priority}, and Pod {key} states {least}, which counts"
+        findings.add("PriorityAboveItsPods", subject, f"{message}: expected at most {least}")
+    if most > least:
+        message = f"pods of {subject} state priorities from {least} (Pod {key}) to {most} (Pod {other})"
+        findings.add("PodsOfSeveralPriorities", subject, f"{message}; it waits with {least}")
+
+
+def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:
     """Put the pods of a PodGroup into it: those that are pending, run or have succeeded, sorted by key.
 
     Returns
     -------
     Group
-        With its pods and subgroups; its priority is that of its class, else the highest of its pods.
+        With its pods, its subgroups and its priority.
     Mapping
         Slot to index in the group's ``sub_groups``.
     """
@@ -617,11 +670,10 @@ def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Sl
         if entry.slot is not None:
             slots.setdefault(entry.slot, []).append(entry)
     ordered = sorted(slots, key=_natural)
-    alive = [entry.priority for entry in members if entry.state is not None]
     group = replace(
         gang.group,
         sub_groups=tuple(_sub_group(gang.group.policies, slot, slots[slot]) for slot in ordered),
-        priority=gang.priority if gang.priority is not None else max(alive, default=0),
+        priority=priority,
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
         succeeded=_by_role(filter(_counts_on, members)),

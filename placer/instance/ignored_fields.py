@@ -86,12 +86,9 @@ def _upwards(instance: Instance, name: str | None) -> Iterator[str]:
 
 def _note_pods(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note fields of pods, once each."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for pod in pods:
-        for told in _of_pod(pod):
-            found[told].add(f"Pod {pod.namespace}/{pod.name}")
-    for (field, what), subjects in found.items():
-        findings.add("FieldIgnored", min(subjects), f"{counted(subjects)}: {field} {what}")
+        for field, what in _of_pod(pod):
+            findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", f": {field} {what}")
 
 
 def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:

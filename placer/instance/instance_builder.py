@@ -12,6 +12,7 @@ here                                      Node, Policy, and each pod with its pl
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``mark_gangs``                            gangs that labels and annotations of other systems declare
+``pod_makers``                            who makes a pod
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
 ``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
@@ -19,7 +20,7 @@ here                                      Node, Policy, and each pod with its pl
 ``unsupported``                           what is not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
-``ignored_fields``                        fields that limit what waits and that no rule reads
+``ignored_fields``, ``ignored_marks``     fields that limit what waits and that no rule reads, and marks likewise
 ``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
@@ -59,15 +60,17 @@ from placer.instance.gangs import (
     assemble,
     call_roster,
     created,
+    group_priority,
     note_misplaced_names,
     workload_gangs,
 )
 from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
+from placer.instance.ignored_marks import note_marks_above, note_marks_ignored, note_marks_of_daemons
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
-from placer.instance.node_marks import label_mark, numa_marks
+from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -75,7 +78,6 @@ from placer.instance.notices import (
     note_inadmissible,
     note_keys_without_nodes,
     note_limits_without_tree,
-    note_marks_ignored,
     note_network,
     note_numatopologies,
     note_preferences,
@@ -175,6 +177,7 @@ def _policy(spec: kube.PolicySpec) -> Policy:
         resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
         rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
         gangs_of_owners=spec.gangs == "owners",
+        class_decides=spec.group_priority == "class",
         evicts=getattr(spec.disruption, "evict", None) == "lower-priority",
         moves=getattr(spec.disruption, "move", None) == "fewest",
     )
@@ -205,6 +208,8 @@ class PodReader:
         Reads what pods ask of NUMA zones; None: no node has any.
     own_leaders
         LeaderWorkerSets whose leaders have a template of their own.
+    class_decides
+        Whether the class of a PodGroup is its priority, whatever its pods state.
     pool, neighbours
         Make the constraints, and what is asked of other pods, shared between equal pods.
     """
@@ -221,6 +226,7 @@ class PodReader:
     priorities: Priorities
     demands: DemandPool | None = None
     own_leaders: Set[Key] = frozenset()
+    class_decides: bool = False
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
@@ -243,7 +249,7 @@ class PodReader:
             constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
-            priority=entry.priority,
+            priority=self._priority(entry),
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
             role=entry.role,
@@ -256,9 +262,24 @@ class PodReader:
             labels=pod.metadata.labels or {},
             neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
-            protected=self.protection.reason(pod, state, entry.priority, group),
+            protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, group),
+            running_priority=self._running_priority(entry, group),
         )
+
+    def _priority(self, entry: PodEntry) -> int:
+        """Priority of a pod of its own."""
+        return self.priorities.default if entry.stated is None else entry.stated
+
+    def _running_priority(self, entry: PodEntry, group: GroupKey | None) -> int | None:
+        """Priority of a pod of a group as a unit, where that is not its own."""
+        if group is None:
+            return None
+        own = self.groups[group].priority if entry.stated is None else entry.stated
+        gang = self.gangs.get(group)
+        if self.class_decides and gang is not None and gang.priority is not None:
+            own = max(own, gang.priority)
+        return None if own == self._priority(entry) else own
 
     def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
         """Whether nothing goes for a pod: its group says, as it does of the priority, else the pod, else its class."""
@@ -295,7 +316,7 @@ class PodReader:
         """What a pod asks of its node, its queue and marks of other systems included."""
         label = pod_set_label(pod)
         alone = (label_mark(label, KUEUE_REQUIRED),) if label else ()
-        marks = (*self.queues.marks(queue), *numa_marks(pod), *alone)
+        marks = (*self.queues.marks(queue), *numa_marks(pod), *rejection_marks(pod), *alone)
         return self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels, marks)
 
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
@@ -361,7 +382,7 @@ def make_instance(
     entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
     named = {entry.group for entry in entries}
     gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
-    groups, sub_groups = _groups(gangs, entries, reader)
+    groups, sub_groups = _groups(gangs, entries, reader, class_decides=policy.class_decides)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
     applications = read_app_groups(objects.app_groups, findings)
@@ -380,6 +401,7 @@ def make_instance(
     reads = PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
+        policy.class_decides,
         neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
     )
     pods = {entry.key: reads.read(entry) for entry in present}
@@ -508,7 +530,7 @@ def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reade
 
 
 def _groups(
-    gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader
+    gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader, *, class_decides: bool
 ) -> tuple[dict[GroupKey, Group], dict[Key, int]]:
     """Every PodGroup with its pods, one that is only named included, and the subgroup that each pod is in."""
     members: dict[GroupKey, list[PodEntry]] = {key: [] for key in gangs}
@@ -517,8 +539,11 @@ def _groups(
             members.setdefault(entry.group, []).append(entry)
     groups: dict[GroupKey, Group] = {}
     sub_groups: dict[Key, int] = {}
+    default, findings = reader.priorities.default, reader.findings
     for key, pods in members.items():
-        groups[key], indices = assemble(gangs.get(key) or reader.undeclared(key, pods), pods)
+        gang = gangs.get(key) or reader.undeclared(key, pods)
+        priority = group_priority(gang, pods, default, findings, class_decides=class_decides)
+        groups[key], indices = assemble(gang, pods, priority)
         sub_groups.update((entry.key, indices[entry.slot]) for entry in pods if entry.slot is not None)
     return groups, sub_groups
 
@@ -579,8 +604,11 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unread_queues(instance, objects.kai_pod_groups, findings)
     note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
-    note_marks_ignored((entry.pod for entry in entries if entry.state in standing), findings)
-    note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
+    pods = [entry.pod for entry in entries if entry.state in standing]
+    note_marks_ignored(pods, findings)
+    note_marks_above(pods, objects, findings)
+    note_marks_of_daemons(pods, findings)
+    note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
     note_keys_without_nodes(instance, findings)

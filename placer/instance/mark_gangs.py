@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from placer.instance.findings import Findings, counted
+from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.pod_states import is_daemon
 from placer.kube import marks
@@ -96,6 +96,7 @@ _APPLICATIONS = (
     (Place.ANNOTATION, marks.YUNIKORN_APPLICATION),
     (Place.LABEL, marks.SPARK_APPLICATION),
 )
+_GANG_ID = re.compile(r"[^/]+/[^/]+")
 _NUMBER = re.compile(r"\+?[0-9]{1,12}")
 _MOST = 2**31
 
@@ -335,9 +336,10 @@ class _GangMarks:
             self._fault = (
                 f"annotation {marks.YUNIKORN_TASK_GROUPS}: found {total:,} pods, expected fewer than {_MOST:,}"
             )
+        stated = f"minMember of all task groups in annotation {marks.YUNIKORN_TASK_GROUPS}"
         if self._fault is not None:
-            return MarkedGang(self._key, stated=marks.YUNIKORN_TASK_GROUPS, invalid=self._fault, pods=self._pods)
-        return MarkedGang(self._key, total, dict(sorted(roles.items())), marks.YUNIKORN_TASK_GROUPS, pods=self._pods)
+            return MarkedGang(self._key, stated=stated, invalid=self._fault, pods=self._pods)
+        return MarkedGang(self._key, total, dict(sorted(roles.items())), stated, pods=self._pods)
 
     def _stated(self, key: str) -> dict[str, PodManifest]:
         """Texts of an annotation, each with the first pod that has it; pods that have ended are asked, too."""
@@ -464,12 +466,9 @@ def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Itera
 
 def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
     """Note marks that decide nothing, once for all that bear them."""
-    ignored: dict[tuple[str, str], set[str]] = {}
     for bearer in bearers:
-        for preference in _preferences(bearer.metadata):
-            ignored.setdefault(preference, set()).add(bearer.subject)
-    for (what, instead), subjects in ignored.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{what} of {counted(subjects)} decides nothing{instead}")
+        for what, instead in _preferences(bearer.metadata):
+            findings.several("PreferenceIgnored", bearer.subject, f" decides nothing{instead}", f"{what} of ")
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:
@@ -512,11 +511,14 @@ def _required(notes: Mapping[str, str]) -> Iterator[str]:
     """Why a topology of Koordinator refuses a gang: a layer is required, or it cannot be read."""
     strategies = _strategies(notes)
     if strategies is None:
-        yield f"found {_quoted(notes[marks.KOORDINATOR_TOPOLOGY])}, expected JSON with a list gatherStrategy"
+        expected = "JSON with a list gatherStrategy of layers, each with a strategy"
+        yield f"found {_quoted(notes[marks.KOORDINATOR_TOPOLOGY])}, expected {expected}"
         return
     asked = next((each for each in strategies if each != "PreferGather"), None)
-    if asked is not None:
-        yield f"{shown(asked)}, and no ClusterNetworkTopology is read"
+    if asked == "MustGather":
+        yield f"{asked}, and no ClusterNetworkTopology is read"
+    elif asked is not None:
+        yield f"found strategy {_quoted(asked)}, expected MustGather or PreferGather"
 
 
 def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]]]:
@@ -526,7 +528,11 @@ def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]
     except ValueError:
         yield f"found {_quoted(text)}, expected a JSON list of namespace/name", ()
         return
-    others = tuple(each for each in (Key(*name.partition("/")[::2]) for name in names) if each != own)
+    wrong = next((name for name in names if not _GANG_ID.fullmatch(name)), None)
+    if wrong is not None:
+        yield f"found {_quoted(text)}, expected namespace/name in place of {_quoted(wrong)}", ()
+        return
+    others = tuple(each for each in (Key(*name.split("/")) for name in names) if each != own)
     if others:
         yield f"{shown(text)}, and gangs that are admitted together are not modelled", others
 
@@ -540,7 +546,7 @@ def _strategies(notes: Mapping[str, str]) -> list[str] | None:
         layers = _decoded(text, _GatherSpec).gather_strategy
     except ValueError:
         return None
-    return None if layers is None else [each.strategy or "no strategy" for each in layers]
+    return None if layers is None else [each.strategy or "" for each in layers]
 
 
 def _preferences(metadata: Metadata) -> Iterator[tuple[str, str]]:

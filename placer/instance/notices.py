@@ -22,14 +22,7 @@ from placer.instance.node_marks import avoided_groups
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
-from placer.kube.marks import (
-    ANNOTATIONS_ONLY,
-    HAMI_OTHER_TYPE,
-    HAMI_TYPE,
-    KOORDINATOR_MATCH,
-    KUEUE_PREFERRED,
-    LABELS_ONLY,
-)
+from placer.kube.marks import KOORDINATOR_MATCH, KUEUE_PREFERRED
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
@@ -48,7 +41,6 @@ __all__ = [
     "note_inadmissible",
     "note_keys_without_nodes",
     "note_limits_without_tree",
-    "note_marks_ignored",
     "note_network",
     "note_numatopologies",
     "note_preferences",
@@ -130,34 +122,15 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
-def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, marks of pods that decide nothing: where they stand, or at all."""
-    found: dict[str, set[str]] = {}
-    for pod in pods:
-        labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
-        said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
-        said += [f"annotation {key}" for key in (HAMI_TYPE, HAMI_OTHER_TYPE) if key in notes]
-        for words in said:
-            found.setdefault(words, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for words, subjects in found.items():
-        findings.add("FieldIgnored", min(subjects), f"{words} of {counted(subjects)} decides nothing")
-
-
 def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
     """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
-    found = {
-        "preferred nodeGroupAntiAffinity": {f"Queue {queue.name}" for queue in queues if avoided_groups(queue)},
-        "PreferNoSchedule": {f"Node {node.name}" for node in nodes if pods and _rather_not(node)},
-    }
-    for pod in pods:
-        for kind in _preferences(pod):
-            found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for kind, subjects in found.items():
-        if subjects:
-            findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
+    told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
+    told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
+    told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
+    for subject, kind in told:
+        findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
 
 
 def _rather_not(node: NodeManifest) -> bool:
@@ -218,12 +191,9 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
 
 def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per reason, pods in no gang that wait since marks of theirs are not read."""
-    found: dict[str, set[str]] = {}
     for pod in pods:
         for why in refusals_alone(pod.metadata):
-            found.setdefault(why, set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for why, subjects in found.items():
-        findings.add("UnsupportedKind", min(subjects), f"{counted(subjects)} waits as Unsupported: {why}")
+            findings.several("UnsupportedKind", f"Pod {pod.namespace}/{pod.name}", f" waits as Unsupported: {why}")
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -401,27 +371,21 @@ def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, fi
     """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to hold them to it."""
     if not any(pod.requests[BANDWIDTH] for pod in instance.pods.values()):
         return
-    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for pod in pods:
         if instance.pods[Key(pod.namespace, pod.name)].requests[BANDWIDTH]:
-            notes = pod.metadata.annotations or {}
-            missing = tuple(name for name in (INGRESS, EGRESS) if name not in notes)
+            missing = [name for name in (INGRESS, EGRESS) if name not in (pod.metadata.annotations or {})]
+            lacks = f"without the annotation {' and '.join(missing)}, so nothing holds the pod to it"
             if missing:
-                found[missing].add(f"Pod {pod.namespace}/{pod.name}")
-    for missing, subjects in found.items():
-        message = f"{counted(subjects)}: request of {BANDWIDTH} without the annotation {' and '.join(missing)}"
-        findings.add("BandwidthNotLimited", min(subjects), f"{message}, so nothing holds the pod to it")
+                subject = f"Pod {pod.namespace}/{pod.name}"
+                findings.several("BandwidthNotLimited", subject, f": request of {BANDWIDTH} {lacks}")
 
 
 def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note requests of pending pods that cannot be as meant, once for each container of equal pods."""
-    found: dict[tuple[str, _Told], set[str]] = {}
     for pod in pods:
         for where, resources in _container_resources(pod):
-            for told in _wrong_amounts(resources):
-                found.setdefault((where, told), set()).add(f"Pod {pod.namespace}/{pod.name}")
-    for (where, (code, what)), subjects in found.items():
-        findings.add(code, min(subjects), f"{where}{counted(subjects)} {what}")
+            for code, what in _wrong_amounts(resources):
+                findings.several(code, f"Pod {pod.namespace}/{pod.name}", f" {what}", where)
 
 
 def _container_resources(pod: PodManifest) -> Iterator[tuple[str, ResourceRequirements]]:

@@ -166,6 +166,11 @@ class NodeMark:
     refusal: str
     term: Term
 
+    @property
+    def asks_kubelet(self) -> bool:
+        """Whether it is about the policy of a node's kubelet, which a NodeResourceTopology tells."""
+        return any(each.key == TOPOLOGY_POLICY for each in self.term.fields)
+
 
 def _is_matched(terms: Iterable[Term], node: Node) -> bool:
     """Whether any of some terms matches a node."""
@@ -541,6 +546,9 @@ class Pod:
     never_preempts
         ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
         Other schedulers do (``policies``), and passes that make room.
+    running_priority
+        Of a unit that it is while it runs (D1), where that is not its own: it states none and its group has one, or
+        the class of its group counts and is more.
     """
 
     namespace: str
@@ -565,11 +573,17 @@ class Pod:
     unsupported: tuple[str, ...] = ()
     protected: str = ""
     never_preempts: bool = False
+    running_priority: int | None = None
 
     @property
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def unit_priority(self) -> int:
+        """Priority of the unit that it is where it goes alone; no unit that it is of has a lower one (D1)."""
+        return self.priority if self.running_priority is None else self.running_priority
 
     @property
     def protecting_mark(self) -> str:
@@ -785,6 +799,8 @@ class Queue:
         False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     marks
         What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
+    namespaces
+        Those whose pods it takes; None: any.
     """
 
     name: str
@@ -794,6 +810,12 @@ class Queue:
     weight: int = 1
     reclaimable: bool = True
     marks: tuple[NodeMark, ...] = ()
+    namespaces: frozenset[str] | None = None
+
+    def is_closed_to(self, namespace: str | None) -> bool:
+        """Whether it takes no new pods of a namespace; None: of any (C11)."""
+        theirs = self.namespaces is not None and namespace is not None and namespace not in self.namespaces
+        return not self.open or theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -942,6 +964,8 @@ class Policy:
         Rules (C8, C9, C10, C11) that this cluster does not know.
     gangs_of_owners
         Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
+    class_decides
+        The class that a PodGroup names is its priority, whatever its pods state.
     evicts, moves
         A pass may evict pods of lower priority, or move pods, where a group is not admitted otherwise.
     """
@@ -955,6 +979,7 @@ class Policy:
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     rules_off: frozenset[str] = frozenset()
     gangs_of_owners: bool = False
+    class_decides: bool = False
     evicts: bool = False
     moves: bool = False
 
@@ -1188,9 +1213,11 @@ class Instance:
         names = {self.pods[key].queue for key in group.pending}
         return names.pop() if len(names) == 1 else None
 
-    def closed_queue(self, queue: str | None) -> str | None:
-        """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""
-        return next((name for name in self.queue_path(queue) if not self.queues[name].open), None)
+    def closed_queue(self, queue: str | None, namespace: str | None) -> str | None:
+        """The first queue on the way up from ``queue`` that takes no new pods of a namespace (None: of any); None where
+        there is no such queue (C11).
+        """
+        return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
 
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:

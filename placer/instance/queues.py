@@ -6,6 +6,7 @@ admission plugin of Kubernetes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ __all__ = ["SYSTEM_PRIORITY", "Priorities", "Queues"]
 
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+#: Annotation of a Queue: the namespaces whose pods it takes, with commas.
+NAMESPACES = "placer.dev/namespaces"
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 #: The queue that Volcano's CRD fills in, and the one above all; they bind only where there are such objects.
 _DEFAULT_QUEUE, _ROOT_QUEUE = "default", "root"
 _CLOSED = "Closed"
@@ -43,7 +47,7 @@ class Queues:
         known = {each.name for each in queues}
         marks = queue_marks(queues)
         by_name = sorted(queues, key=lambda each: each.name)
-        self.by_name = {each.name: _queue(each, known, marks[each.name]) for each in by_name}
+        self.by_name = {each.name: _queue(each, known, marks[each.name], findings) for each in by_name}
         self._of_namespace = {each.name: (each.metadata.annotations or {}).get(QUEUE_ANNOTATION) for each in namespaces}
         for each in queues:
             if each.spec is not None and each.spec.parent and each.spec.parent not in known:
@@ -85,7 +89,9 @@ class Queues:
             self._findings.missing(f"Queue {name}", subject)
 
 
-def _queue(written: volcano.QueueManifest, known: Container[str], marks: tuple[NodeMark, ...]) -> Queue:
+def _queue(
+    written: volcano.QueueManifest, known: Container[str], marks: tuple[NodeMark, ...], findings: Findings
+) -> Queue:
     spec = written.spec
     parent = spec.parent if spec is not None else None
     state = written.status.state if written.status is not None else None
@@ -97,7 +103,23 @@ def _queue(written: volcano.QueueManifest, known: Container[str], marks: tuple[N
         weight=(spec.weight or 1) if spec is not None else 1,
         reclaimable=spec is None or spec.reclaimable is not False,
         marks=marks,
+        namespaces=_namespaces(written, findings),
     )
+
+
+def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset[str] | None:
+    """The namespaces whose pods a queue takes; a word that is no name, and is a finding, lets nobody in."""
+    text = (written.metadata.annotations or {}).get(NAMESPACES)
+    if text is None:
+        return None
+    words = [each.strip() for each in text.split(",")]
+    names = frozenset(filter(_NAMESPACE.fullmatch, words))
+    wrong = next((each for each in words if each not in names), None)
+    if wrong is not None:
+        subject = f"Queue {written.name}"
+        message = f"annotation {NAMESPACES} of {subject}: found {wrong!r}, expected names of namespaces with commas"
+        findings.add("QueueNamespaces", subject, f"{message}; the queue takes no new pods by it")
+    return names
 
 
 def _capability(nano: Mapping[str, int]) -> dict[str, int]:
@@ -133,7 +155,7 @@ class Priorities:
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
         # Of several global defaults Kubernetes takes the lowest.
-        self._default = min((each.value for each in classes if each.global_default), default=0)
+        self.default = min((each.value for each in classes if each.global_default), default=0)
         self._policies = {each.name: each.preemption_policy for each in classes}
         self._findings = findings
 
@@ -149,9 +171,8 @@ class Priorities:
             self._findings.missing(f"PriorityClass {name}", subject)
         return value
 
-    def of_pod(self, spec: PodSpec, key: Key) -> int:
-        """Priority of a pod of its own."""
+    def stated(self, spec: PodSpec, key: Key) -> int | None:
+        """Priority that a pod states: its number, else that of its class; None: neither, or the class is not there."""
         if spec.priority is not None:
             return spec.priority
-        value = self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None
-        return self._default if value is None else value
+        return self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings, counted
-from placer.instance.gangs import SET_LABELS
+from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods
 from placer.instance.problem import PodState
 from placer.instance.workload_blueprints import job_finished
-from placer.kube.base import NamespacedObject, controller
+from placer.kube.base import controller
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ class _Named:
 
     def __init__(self, objects: Objects, made: Expansion) -> None:
         self._made = {id(pod.metadata) for pod in made.pods}
-        self._notes: dict[str, dict[str, str]] = {}
-        for each in _workloads(objects):
-            notes = {**(each.metadata.annotations or {}), **(each.metadata.labels or {})}
-            if notes:
-                self._notes[_label(each)] = notes
+        self._makers = PodMakers((*objects.replica_sets, *objects.jobs))
+        self._notes: dict[Maker, dict[str, str]] = {}
+        for maker, labels, notes in all_workloads(objects):
+            if labels or notes:
+                self._notes[maker] = {**notes, **labels}
 
     def limited_by(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str], counts: bool) -> str | None:
         """The object that limits a pod: by name where names count, empty where it is any of the namespace, or None."""
@@ -143,7 +143,7 @@ class _Named:
     def _of(self, pod: PodManifest, limit: UnreadLimit) -> Iterator[str]:
         """Names of the objects that a pod, or a workload that makes it, names by a mark."""
         own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
-        for notes in (own, *(self._notes.get(each, {}) for each in _makers(pod))):
+        for notes in (own, *(self._notes.get(each, {}) for each in self._makers.with_sets(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
 
     def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
@@ -151,26 +151,6 @@ class _Named:
         if not limit.of_namespace or namespaces.isdisjoint((pod.namespace, _ALL)):
             return False
         return not limit.on_making or id(pod.metadata) in self._made
-
-
-def _workloads(objects: Objects) -> Iterator[NamespacedObject]:
-    yield from (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)
-    yield from (*objects.deployments, *objects.stateful_sets)
-
-
-def _label(each: NamespacedObject) -> str:
-    return f"{each.kind} {each.namespace}/{each.name}"
-
-
-def _makers(pod: PodManifest) -> Iterator[str]:
-    """The workload that makes a pod, and the set that it is of."""
-    owner = controller(pod.metadata)
-    if owner is not None:
-        yield f"{owner.kind} {pod.namespace}/{owner.name}"
-    for (_, kind), label in SET_LABELS.items():
-        name = (pod.metadata.labels or {}).get(label)
-        if name is not None:
-            yield f"{kind} {pod.namespace}/{name}"
 
 
 # ---------------------------------------------------------------------------------------------- work that is not there
@@ -187,7 +167,10 @@ def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
         gates = " and ".join(sorted({each.name for each in pod.spec.scheduling_gates or ()} - {HOLD_GATE}))
         if gates:
             held[f"pod# with the gate {gates}{_of_queue(pod.metadata.labels)}"].add(f"{pod.namespace}/{pod.name}")
-    sentences += [f"{_count(words, each)}: no scheduler places them yet" for words, each in sorted(held.items())]
+    sentences += [
+        f"{_count(words, each)}: no scheduler places {'them' if len(each) > 1 else 'it'} yet"
+        for words, each in sorted(held.items())
+    ]
     return tuple(sentences)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Schema
-from placer.kube.pod import PodTemplateSpec
+from placer.kube.pod import PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
 __all__ = [
     "ClaimTemplate",
+    "DaemonSetManifest",
+    "DaemonSetSpec",
+    "DaemonSetStatus",
+    "DaemonSetTemplate",
     "DeploymentManifest",
     "JobCondition",
     "JobManifest",
@@ -69,6 +73,33 @@ class StatefulSetManifest(NamespacedObject, frozen=True, kw_only=True):
 
 class ReplicaSetManifest(NamespacedObject, frozen=True, kw_only=True):
     """apps/v1 ReplicaSet; read as the link between a pod and its Deployment."""
+
+
+class DaemonSetTemplate(Schema, frozen=True, kw_only=True):
+    """The pod that a DaemonSet makes one of on each node, without its labels and annotations."""
+
+    spec: PodSpec
+
+
+class DaemonSetSpec(Schema, frozen=True, kw_only=True):
+    """What its pods are made from."""
+
+    template: DaemonSetTemplate
+
+
+class DaemonSetStatus(Schema, frozen=True, kw_only=True):
+    """What the controller reports of a DaemonSet."""
+
+    desired_number_scheduled: int | None = None
+    number_ready: int | None = None
+    observed_generation: int | None = None
+
+
+class DaemonSetManifest(NamespacedObject, frozen=True, kw_only=True):
+    """apps/v1 DaemonSet; read in a cluster alone, for the room of pods that are still to come."""
+
+    spec: DaemonSetSpec
+    status: DaemonSetStatus | None = None
 
 
 class JobScheduling(Schema, frozen=True, kw_only=True):

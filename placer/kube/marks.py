@@ -122,6 +122,8 @@ KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET = "kueue.x-k8s.io/podset"
 NODE_GROUP = "volcano.sh/nodegroup-name"
 VOLCANO_NUMA = "volcano.sh/numa-topology-policy"
+KOORDINATOR_NUMA = "scheduling.koordinator.sh/numa-topology-spec"
+KOORDINATOR_CPUS = "scheduling.koordinator.sh/resource-spec"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
@@ -167,8 +169,12 @@ YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
 _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 _LIGHT = "coscheduling, Koordinator"
+#: Reading of a mark of pods that no rule looks at.
+FIELD_IGNORED = "FieldIgnored"
 _UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
+#: Workloads whose own labels KAI and Kueue read, those of kinds that are not read included.
+_ABOVE = ("Job", "JobSet", "LeaderWorkerSet", "Deployment", "StatefulSet")
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
@@ -275,8 +281,10 @@ MARKS: tuple[Mark, ...] = (
     Mark(HAMI_MEMORY, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_CORES, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_PERCENT, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
-    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, "FieldIgnored"),
+    Mark(KOORDINATOR_NUMA, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
+    Mark(KOORDINATOR_CPUS, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
+    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
+    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
     Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
@@ -284,15 +292,22 @@ MARKS: tuple[Mark, ...] = (
     Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
     Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KAI_PREEMPTIBILITY, _LABEL, _RUNNING, "KAI", Meaning.PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(
+        KAI_PREEMPTIBILITY,
+        _LABEL,
+        ("Pod", "PodGroup", *_ABOVE),
+        "KAI",
+        Meaning.PROTECTED,
+        "non-preemptible: D2, never disturbed",
+    ),
     Mark(KAI_FIELD, _FIELD, ("PodGroup",), "KAI", Meaning.PROTECTED, "the same; counts before the group's label"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(KUEUE_QUEUE, _LABEL, ("Pod", "Job"), "Kueue", Meaning.IGNORED, _UNREAD),
+    Mark(KUEUE_QUEUE, _LABEL, ("Pod", *_ABOVE), "Kueue", Meaning.IGNORED, _UNREAD),
     Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", Meaning.IGNORED, _UNREAD),
-    Mark(KAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
-    Mark(RUNAI_QUEUE, _LABEL, _POD, "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(KAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(RUNAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
     Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),

@@ -99,6 +99,7 @@ class PolicySpec(ClosedSchema, frozen=True, kw_only=True):
     locality: Literal["marked", "all"] | None = None
     resource_weights: dict[Name, Weight] | None = None
     rules: RuleSwitches | None = None
+    group_priority: Literal["pods", "class"] | None = None
     gangs: Literal["declared", "owners"] | None = None
     disruption: DisruptionLimits | None = None
 

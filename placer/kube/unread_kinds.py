@@ -6,7 +6,7 @@ A new one costs one row. Kinds whose pods are a gang are marks (``placer.kube.ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from placer.kube import marks
@@ -63,6 +63,8 @@ class UnreadWorkload:
         Of Kueue; empty where it names none.
     suspended
         Whether it is to make no pods yet.
+    labels, annotations
+        Its own, not those of its pods.
     """
 
     group: str
@@ -71,6 +73,8 @@ class UnreadWorkload:
     name: str
     queue: str = ""
     suspended: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadWorkload | None:
@@ -78,11 +82,11 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
     metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
     if metadata.get("deletionTimestamp") or _has_ended(status):
         return None
-    labels = _part(metadata, "labels")
+    labels, annotations = (_texts(_part(metadata, key)) for key in ("labels", "annotations"))
     suspended = spec.get("suspend") is True or _part(spec, "runPolicy").get("suspend") is True
-    queue = next((labels[key] for key in KUEUE_QUEUES if isinstance(labels.get(key), str)), "")
+    queue = next((labels[key] for key in KUEUE_QUEUES if key in labels), "")
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
-    return UnreadWorkload(group, kind, *names, queue, suspended)
+    return UnreadWorkload(group, kind, *names, queue, suspended, labels, annotations)
 
 
 def _has_ended(status: Mapping[str, Any]) -> bool:
@@ -102,6 +106,10 @@ def _has_ended(status: Mapping[str, Any]) -> bool:
 def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = value.get(key)
     return part if isinstance(part, dict) else {}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True)

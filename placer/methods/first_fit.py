@@ -131,7 +131,7 @@ class _FirstFit:
         if "C11" in self.instance.policy.rules_off:
             return True
         queues = [self.instance.queues[name] for name in self.instance.queue_path(pod.queue)]
-        return self.instance.closed_queue(pod.queue) is None and all(
+        return self.instance.closed_queue(pod.queue, pod.namespace) is None and all(
             self._queued[queue.name][resource] + pod.requests[resource] <= limit
             for queue in queues
             for resource, limit in queue.capability.items()

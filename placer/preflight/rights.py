@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.cluster.reading.access import Right
+from placer.cluster.reading.daemon_sets import DAEMON_SETS
 from placer.cluster.reading.snapshot import LISTED
 from placer.cluster.writing.controllers import CONTROLLED
 from placer.instance.gangs import UPSTREAM, VOLCANO
@@ -98,7 +99,7 @@ def _reading(options: PassOptions) -> Iterator[NeededRight]:
             yield NeededRight(Right(group, info.plural, "list"), f"a pass reads every {info.kind}", folder)
     if options.every is not None:
         purpose = "lists are kept between passes (--every), and not taken in each"
-        for info in map(BY_ATTRIBUTE.__getitem__, (*LISTED, *_MORE)):
+        for info in (*map(BY_ATTRIBUTE.__getitem__, (*LISTED, *_MORE)), DAEMON_SETS):
             for group in info.groups:
                 yield NeededRight(Right(group, info.plural, "watch"), purpose, "deploy/overlays/deployment")
     yield from _telling_of_limits()

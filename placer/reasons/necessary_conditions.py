@@ -21,9 +21,9 @@ from placer.instance.problem import NO_TIER
 from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import PODS, format_amount
-from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, shape_text
+from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, pod_names, shape_text
 from placer.reasons.label_domains import LabelDomains
-from placer.words import and_list, some
+from placer.words import Sentence, and_list, some
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -58,7 +58,7 @@ class NearestNode:
                 found[pod.node].append(pod)
         return found
 
-    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, str]:
+    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Sentence]:
         """The eligible node whose largest lack is the smallest share of what the pod asks, and what it lacks.
 
         Parameters
@@ -74,11 +74,11 @@ class NearestNode:
         share = np.where(asked > 0, lack, 0.0).max(axis=1, initial=0.0)
         share[~eligible] = np.inf
         node = self.dense.nodes[int(np.argmin(share))]
-        said = " and ".join([*self._amounts(pod, node), *self._clashes(pod, node)])
-        return node, f"Node {node} comes nearest: {said}"
+        said = Sentence.joined([*self._amounts(pod, node), *self._clashes(pod, node)], " and ")
+        return node, f"Node {node} comes nearest: " + said + self._held_by_ending([pod], [node])
 
-    def slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
-        """Which nodes would take more pods of some classes if more pods might run there, to be appended.
+    def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> Sentence:
+        """Where places for pods are short, and what pods that are being deleted hold still, to be appended.
 
         Parameters
         ----------
@@ -87,6 +87,41 @@ class NearestNode:
         nodes
             bool, shape (nodes,): those that are looked at; None: all.
         """
+        pods = [self.instance.pods[self.dense.classes[index].pods[0]] for index in classes]
+        there = self.dense.nodes if nodes is None else [self.dense.nodes[at] for at in np.flatnonzero(nodes)]
+        return Sentence.of(self._slots(classes, nodes), self._held_by_ending(pods, there))
+
+    @cached_property
+    def _ending(self) -> dict[str, list[Pod]]:
+        """Node to the pods there that are being deleted and hold their room still."""
+        found: dict[str, list[Pod]] = defaultdict(list)
+        for pod in self.instance.pods.values():
+            if pod.node is not None and pod.state is PodState.TERMINATING:
+                found[pod.node].append(pod)
+        return found
+
+    def _held_by_ending(self, pods: Sequence[Pod], nodes: Iterable[str]) -> Sentence:
+        """What pods that are being deleted hold on nodes of that of which nodes have too little, to be appended."""
+        texts: list[Sentence] = []
+        for node in nodes if self._ending else ():
+            names = sorted({name for pod in pods for name in self._scarce(pod, node)})
+            for each in self._ending.get(node, ()):
+                amounts = [
+                    f"{name} {format_amount(name, each.requests[name])}" for name in names if each.requests[name]
+                ]
+                texts += [pod_names([each]) + f" holds {', '.join(amounts)} of Node {node}"] if amounts else []
+        return Sentence.of("; being deleted already: " if texts else "", Sentence.listed(texts, NAMED))
+
+    def _scarce(self, pod: Pod, node: str) -> list[str]:
+        """The resources of which a node has room for fewest pods like one; none where it may not use the node."""
+        if not pod.constraints.admits(self.instance.nodes[node]):
+            return []
+        free = self.amounts.left(node)
+        rooms = {name: free[name] // amount for name, amount in self.amounts.asked(pod).items() if amount}
+        return [name for name, room in rooms.items() if room == min(rooms.values())]
+
+    def _slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None) -> str:
+        """Which nodes would take more pods of some classes if more pods might run there."""
         if PODS not in self.dense.resources:
             return ""
         free, short = self.dense.free.copy(), np.zeros(len(self.dense.nodes), dtype=bool)
@@ -111,9 +146,11 @@ class NearestNode:
                 found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
         return found
 
-    def _clashes(self, pod: Pod, node: str) -> list[str]:
+    def _clashes(self, pod: Pod, node: str) -> list[Sentence]:
         return [
-            f"host port {port.ip}:{port.port}/{port.protocol} is taken by Pod {other.key}"
+            f"host port {port.ip}:{port.port}/{port.protocol} is taken by "
+            + pod_names([other])
+            + (", which is being deleted" if other.state is PodState.TERMINATING else "")
             for port in pod.host_ports
             for other in self._ports.get(node, ())
             if any(port.clashes(theirs) for theirs in other.host_ports)
@@ -159,7 +196,7 @@ class NecessaryConditions:
         self.state = GreedyState(layout)
         self.eligible = EligibleNodes(instance)
         self.nearest = NearestNode(instance, layout.dense)
-        self.labels = LabelDomains(instance, self.state, self.nearest.slots)
+        self.labels = LabelDomains(instance, self.state, self.nearest.shortage)
         self._queue_rooms: dict[int, tuple[int, int]] = {}
 
     def cause(self, group: int) -> Cause | None:
@@ -237,9 +274,15 @@ class NecessaryConditions:
     def _queue_cause(self, number: int, asked: int) -> Cause:
         queue, name = self.dense.queue_rows[number].queue, self._queued(number)
         taken, left = self._queue_room(number)
+        path = self.instance.queue_path
+        ending = [
+            f"{format_amount(name, pod.requests[name])} by Pod {pod.key}"
+            for pod in self.instance.pods.values()
+            if pod.state is PodState.TERMINATING and queue in path(pod.queue) and pod.requests[name]
+        ]
         texts = [format_amount(name, each) for each in (asked, taken + left, taken)]
         message = f"needs {name} {texts[0]} in Queue {queue}: capability {texts[1]}, {texts[2]} of it taken"
-        path = self.instance.queue_path
+        message += f" (of this {and_list(some(ending, NAMED))}, being deleted already)" if ending else ""
         held = f"the room in Queue {queue} went to"
         return Cause(
             "QueueCapability",
@@ -274,7 +317,7 @@ class NecessaryConditions:
             lack = target.least_pods - room
             pods = self._some(target.least_pods, [index for index in most if most[index]])
             message = f"needs room for {pods}; the nodes have room for {room} in all, {lack} too few"
-            return Cause("InsufficientResources", message + self.nearest.slots(most))
+            return Cause("InsufficientResources", message + self.nearest.shortage(most))
         return self._sums(target, most)
 
     def _sums(self, target: Target, most: Most) -> Cause | None:
@@ -288,7 +331,7 @@ class NecessaryConditions:
                 have = "has" if nodes.sum() == 1 else "have"
                 needed = f"{name} {self._amount(resource, asked)}"
                 message = f"needs {needed}; the {found} eligible for it {have} {free_text}"
-                return Cause("InsufficientResources", message)
+                return Cause("InsufficientResources", message + self.nearest.shortage(most, np.array(nodes)))
         return None
 
     def _amount(self, resource: int, scaled: int) -> str:
@@ -309,12 +352,12 @@ class NecessaryConditions:
             lack = self.dense.classes[index].size - room
             there, but = self._nodes_of(index)
             message = f"needs room for {self._pods(index)}; {there} room for {room} in all, {lack} too few{but}"
-            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
+            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + self._role(index))
         if room:
             there, but = self._nodes_of(index)
             asked = f"at least {room + 1} of its {self._pods(index)}"
             message = f"needs room for {asked}; {there} room for {room} in all{but}"
-            return Cause("InsufficientResources", message + self.nearest.slots([index]) + self._role(index))
+            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + self._role(index))
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -324,10 +367,10 @@ class NecessaryConditions:
         causes["host port taken"] = int((eligible & ~lacking.any(axis=1)).sum())
         causes["not eligible"] = int((~eligible).sum())
         text = counted({cause: count for cause, count in causes.items() if count})
-        node, said = self.nearest.to(pod, eligible)
+        node, nearest = self.nearest.to(pod, eligible)
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
-        message = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; {said}{but}"
-        return Cause("InsufficientResources", message + self._role(index), frozenset({node}))
+        counts = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; "
+        return Cause("InsufficientResources", counts + nearest + but + self._role(index), frozenset({node}))
 
     def _role(self, index: int) -> str:
         """Which role pods of a class have in a group that asks for roles, to be appended; empty: none."""
@@ -419,6 +462,7 @@ class NecessaryConditions:
         pods = {index: self.dense.classes[index].size for index in it.classes if self._is_eligible(index)}
         best, where = self._roomiest(scope, pods)
         anchor, nodes = self.dense.anchor(scope), None
+        text: str | Sentence
         if it.limit == NO_TIER and topology is not None:
             text = f"asks for {topology.asked}"
         elif it.limit is not None and anchor is not None and tree.tier[anchor] > it.limit:
@@ -429,7 +473,7 @@ class NecessaryConditions:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {self._some(asked, pods)} in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its placed pods'} ({self._name(where)}) "
-            text += self._lacking(pods, asked, where, best)
+            text = text + self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
 
@@ -443,13 +487,13 @@ class NecessaryConditions:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         return f" (left out, as the findings say why: {', '.join(names[:_NAMED])}{more})" if names else ""
 
-    def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str:
+    def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str | Sentence:
         """What a domain lacks for so many pods that has room for ``room`` of them, class by class."""
         begin, end = self.layout.slice_of(domain)
         if room < count:
             there = np.zeros(len(self.dense.nodes), dtype=bool)
             there[begin:end] = True
-            return f"has room for {room}, {count - room} too few{self.nearest.slots(pods, there)}"
+            return f"has room for {room}, {count - room} too few" + self.nearest.shortage(pods, there)
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(count, resource, pods)
             if asked > int(self.dense.free[begin:end, resource].sum()):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.instance import Group, Instance, Key
+from placer.instance.queues import NAMESPACES
 from placer.reasons.cause import NAMED, EligibleNodes, plural
 from placer.result import Reason
 from placer.words import and_list, some
@@ -83,7 +84,8 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
     running.update(instance.pods[key].role for key in group.bound)
     for role, least in sorted(group.min_task_member.items()):
         if there[role] + running[role] < least:
-            yield f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
+            minimum = "minMember of task group" if group.stated else "minTaskMember of role"
+            yield f"{minimum} {role} is {least}, but there {_there_are(there[role], running[role])}"
 
 
 def _succeeded(group: Group) -> str:
@@ -150,9 +152,15 @@ def _nowhere(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -
 def _closed(instance: Instance, key: Key) -> str | None:
     if "C11" in instance.policy.rules_off:
         return None
-    return instance.closed_queue(instance.pods[key].queue)
+    return instance.closed_queue(instance.pods[key].queue, key.namespace)
 
 
 def _queue_closed(instance: Instance, keys: Sequence[Key]) -> Reason:
-    names = sorted({name for key in keys if (name := _closed(instance, key)) is not None})
-    return Reason("QueueCapability", f"Queue {', '.join(names)} is closed and takes no new pods")
+    found = {name: key.namespace for key in keys if (name := _closed(instance, key)) is not None}
+    closed = [name for name in sorted(found) if not instance.queues[name].open]
+    if closed:
+        return Reason("QueueCapability", f"Queue {', '.join(closed)} is closed and takes no new pods")
+    name, namespace = min(found.items())
+    named = ", ".join(sorted(instance.queues[name].namespaces or ())) or "no namespace"
+    mark = f"annotation {NAMESPACES} of Queue {name}"
+    return Reason("QueueCapability", f"{mark} names {named}: found a group of {namespace}, expected one of these")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from placer.outcome import Outcome, sub_group_subject
 from placer.placement import Violation
 from placer.verify.units import one_domain
-from placer.verify.words import count_of
+from placer.verify.words import bound_and_new, count_of
 
 __all__ = ["gang", "subgroup", "tier_limit"]
 
@@ -67,6 +67,6 @@ def tier_limit(outcome: Outcome) -> Iterator[Violation]:
             where = "the virtual root" if common is None else f"HyperNode {common}"
             message = (
                 f"{scope.subject} asks for {scope.topology.asked}: the smallest common HyperNode of its "
-                f"{len(scope.before)} bound and {len(scope.new)} new pods is {where}, tier {tier}"
+                f"{bound_and_new(len(scope.before), len(scope.new))} is {where}, tier {tier}"
             )
             yield Violation("C7", (scope.subject,), tier - limit, message)

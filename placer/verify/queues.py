@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from placer.instance import Instance, Pod
+from placer.instance import Instance, Pod, Queue
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, excesses, requested
@@ -15,10 +15,11 @@ __all__ = ["pods_by_queue", "queue"]
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
     """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or in a
-    queue below it is ≤ capability(q, r); a closed queue, or one below a closed queue, takes no new pods.
+    queue below it is ≤ capability(q, r); a closed queue, or one below a closed queue, takes no new pods, and one that
+    names namespaces only those of these.
 
     Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is what exceeds
-    the capability, in the resource's unit, or the number of new pods in a closed queue.
+    the capability, in the resource's unit, or the number of new pods that the queue does not take.
     """
     instance = outcome.instance
     new = pods_by_queue(instance, (instance.pods[key] for key in outcome.new))
@@ -29,9 +30,21 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
         if not instance.queues[name].open:
             message = f"Queue {name} is closed and gets {count_of(len(pods), 'new pod')}"
             yield Violation("C11", (f"Queue {name}",), len(pods), message)
+        yield from _of_others(instance.queues[name], pods)
         held, added = requested(before.get(name, ())), requested(pods)
         for resource, excess, sums in excesses(held, added, instance.queues[name].capability):
             yield Violation("C11", (f"Queue {name}",), excess, f"Queue {name}: {resource} {sums}")
+
+
+def _of_others(queue_read: Queue, pods: Iterable[Pod]) -> Iterator[Violation]:
+    """New pods of namespaces that an open queue does not name."""
+    takes = queue_read.namespaces
+    others = Counter(pod.namespace for pod in pods if takes is not None and pod.namespace not in takes)
+    for namespace, count in sorted(others.items()) if queue_read.open else ():
+        whose = ", ".join(sorted(takes or ())) or "no namespace"
+        gets = f"gets {count_of(count, 'new pod')} of {namespace}"
+        message = f"Queue {queue_read.name} takes pods of {whose} only and {gets}"
+        yield Violation("C11", (f"Queue {queue_read.name}",), count, message)
 
 
 def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:

@@ -13,7 +13,7 @@ from placer.instance.pod_index import domain_of, pairs_apart
 from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
 from placer.placement import Violation
-from placer.verify.words import count_of, pod_name
+from placer.verify.words import bound_and_new, count_of, pod_name
 
 __all__ = ["exclusive", "one_domain"]
 
@@ -33,8 +33,9 @@ def one_domain(outcome: Outcome) -> Iterator[Violation]:
         most = max(counts[value] for value in {*counts, ""} - {None})
         if new and most < counts.total():
             message = (
-                f"{unit.name} asks for one domain of {unit.topology_key}: its {counts.total() - new} bound and {new} "
-                f"new pods are in {' and '.join(_domains(unit.topology_key, counts))}"
+                f"{unit.name} asks for one domain of {unit.topology_key}: its "
+                f"{bound_and_new(counts.total() - new, new)} {'is' if counts.total() == 1 else 'are'} in "
+                f"{' and '.join(_domains(unit.topology_key, counts))}"
             )
             yield Violation("C7", (unit.name,), counts.total() - most, message)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from placer.instance import Key, Pod
 from placer.quantity import format_amount
 
-__all__ = ["count_of", "excesses", "pod_name", "requested"]
+__all__ = ["bound_and_new", "count_of", "excesses", "pod_name", "requested"]
 
 
 def pod_name(key: Key) -> str:
@@ -19,6 +19,17 @@ def pod_name(key: Key) -> str:
 def count_of(number: int, thing: str) -> str:
     """A number of things, in words."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def bound_and_new(bound: int, new: int) -> str:
+    """Some bound and some new pods, in words.
+
+    Examples
+    --------
+    >>> bound_and_new(0, 2), bound_and_new(1, 1)
+    ('2 new pods', '1 bound and 1 new pod')
+    """
+    return f"{bound} bound and {count_of(new, 'new pod')}" if bound else count_of(new, "new pod")
 
 
 def requested(pods: Sequence[Pod]) -> Counter[str]:

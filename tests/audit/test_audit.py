@@ -13,7 +13,7 @@ from placer.audit.groups import Standing, audit
 from placer.audit.sums import largest_gangs
 from placer.cli import main
 from placer.deadline import Deadline
-from tests.explain.hand_made import CASES, app, network, zoned
+from tests.explain.hand_made import CASES, app, guaranteed, network, numa_node, zoned
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 
 Capture = pytest.CaptureFixture[str]
@@ -190,3 +190,85 @@ def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     allowed = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
     assert main(["audit", str(path), "--set", allowed]) == 0
     assert main(["audit", str(path), "--time-limit", "-1"]) == 2
+
+
+#: Two pods of one Job that asks for one domain of a label, in two of them.
+APART: list[Document] = [
+    *(node(f"n{rack}", {"rack": str(rack)}) for rack in (1, 2)),
+    *(
+        pod(
+            f"p{at}",
+            node=f"n{at}",
+            metadata={
+                "annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"},
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+                ],
+            },
+        )
+        for at in (1, 2)
+    ),
+]
+
+
+def test_pods_that_break_a_rule_together_are_told_once(tmp_path: Path, capsys: Capture) -> None:
+    (text,) = entry(APART, "p1")["violations"]
+    assert text.endswith("asks for one domain of rack: its 2 running pods are in rack=1 and rack=2")
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": APART}))
+    assert main(["audit", str(path)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"Pod default/p1 and Pod default/p2: {text}" in out
+    assert out.count("asks for one domain") == 1
+
+
+def test_groups_of_one_name_have_rows_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {}}
+    member = pod("c-0", node="a2", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    path = tmp_path / "cluster.json"
+    items = [*RACKS, *runs("g", "a1"), group, member]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert main(["audit", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert all(f"podgroup.scheduling.{api}/default/g" in out for api in ("volcano.sh", "x-k8s.io"))
+
+
+def test_succeeded_pods_are_none_of_others() -> None:
+    half = [pod_group("g", minMember=3), pod("g-0", group="g", node="a1"), pod("g-1", group="g", node="a1")]
+    half[2] = {**half[2], "status": {"phase": "Succeeded"}}
+    (text,) = entry([*RACKS, *half])["violations"]
+    assert text.endswith("has 1 pod running but is not ready: 2 of minMember 3 placed (1 succeeded, 1 running)")
+
+
+@pytest.mark.parametrize(
+    ("policies", "rules"),
+    [((), "UNOBSERVABLE"), (("restricted",), "VIOLATION"), (("single-numa-node",), "MATCH")],
+)
+def test_a_policy_of_a_kubelet_that_nothing_tells_cannot_be_looked_at(policies: tuple[str, ...], rules: str) -> None:
+    told = [
+        {
+            "apiVersion": "topology.node.k8s.io/v1alpha2",
+            "kind": "NodeResourceTopology",
+            "metadata": {"name": "n"},
+            "attributes": [{"name": "topologyManagerPolicy", "value": policy}],
+            "zones": [],
+        }
+        for policy in policies
+    ]
+    asks = pod("p", node="n", annotations={"volcano.sh/numa-topology-policy": "single-numa-node"})
+    assert entry([node("n"), *told, asks], "p")["rules"] == rules
+
+
+def test_what_else_a_pod_breaks_is_told_where_its_kubelet_is_not() -> None:
+    asks = {"volcano.sh/numa-topology-policy": "single-numa-node"}
+    found = entry([node("n"), pod("p", node="n", annotations=asks, spec={"nodeSelector": {"a": "b"}})], "p")
+    assert (found["rules"], len(found["violations"])) == ("VIOLATION", 1)
+    assert "node selector a=b" in found["violations"][0]
+
+
+def test_zones_that_sums_do_not_look_at_are_told(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.json"
+    for nodes, said in ((numa_node("a", 4, 4), True), ([node("a")], False)):
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, guaranteed(6)]}))
+        assert main(["audit", str(path), "--sums"]) == 0
+        assert ("NUMA zones may hold fewer" in " ".join(capsys.readouterr().out.split())) is said

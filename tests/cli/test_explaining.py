@@ -13,7 +13,7 @@ import pytest
 from placer import cli
 from placer.cli import main
 from tests.explain.hand_made import CASES
-from tests.support import Document, hyper_node, node, pod, pod_group
+from tests.support import Document, hyper_node, node, pod, pod_group, queue
 
 Capture = pytest.CaptureFixture[str]
 
@@ -125,8 +125,39 @@ def test_optional_pods_of_a_group_that_is_admitted_are_told(tmp_path: Path, caps
         assert "InsufficientResources (C2): ready; with 1 pod more: needs room for 3 pods of nvidia.com/gpu 4" in text
     assert main(["explain", path, "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)
-    assert (entry["admitted"], entry["pods"], entry["changes"]) == (True, 1, [])
+    assert (entry["admitted"], entry["pods"]) == (True, 1)
     assert [cause["code"] for cause in entry["causes"]] == ["InsufficientResources"]
+    assert [change["message"] for change in entry["changes"]] == ["add 1 node like a"]
+
+
+def test_changes_for_optional_pods_let_one_more_in(tmp_path: Path, capsys: Capture) -> None:
+    members = [pod(f"g-{at}", group="g", cpu=4) for at in range(4)]
+    closed = {**node("m"), "spec": {"unschedulable": True}}
+    objects = [node("n"), closed, queue("q", {"cpu": 8}), pod_group("g", minMember=1, queue="q"), *members]
+    path = written(tmp_path / "c.json", objects)
+    assert main(["explain", path]) == 0
+    text = capsys.readouterr().out
+    assert "1. uncordon Node m, and raise cpu in the capability of Queue q by 4\n" in text
+    wider = ["--set", "queue/q:spec.capability.cpu=16"]
+    assert main(["explain", path, *wider]) == 0
+    text = capsys.readouterr().out
+    assert "Each of these alone gives one more of them a node (" in text
+    assert "1. uncordon Node m\n" in text
+    assert main(["explain", path, *wider, "--set", "node/m:spec.unschedulable=false"]) == 0
+    assert "No group waits." in capsys.readouterr().out
+
+
+def test_no_change_is_told_for_optional_pods_that_required_ones_of_others_outdo(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    members = [pod(f"g-{at}", group="g", cpu=4) for at in range(2)]
+    others = [pod(f"x-{at}", cpu=4) for at in range(3)]
+    path = written(tmp_path / "c.json", [node("n"), pod_group("g", minMember=1), *members, *others])
+    assert main(["explain", path, "--group", "g", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["admitted"], entry["pods"]) == (True, 1)
+    told = [(change["message"], [lost["name"] for lost in change["loses"]]) for change in entry["changes"]]
+    assert told == [("raise the priority to 1", ["x-0"])]
 
 
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:
@@ -335,3 +366,12 @@ def test_what_makes_no_sense_is_refused(words: list[str], said: str, tmp_path: P
     path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=8), *others])
     assert main(["explain", path, *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_gates_hold_back_is_not_called_nothing(tmp_path: Path, capsys: Capture) -> None:
+    gated = pod("p", spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]})
+    assert main(["explain", written(tmp_path / "c.json", [node("a"), gated])]) == 0
+    assert capsys.readouterr().out == (
+        "Nothing waits that may be placed yet.\n"
+        "  1 pod with the gate kueue.x-k8s.io/admission (default/p): no scheduler places it yet.\n"
+    )

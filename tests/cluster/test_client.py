@@ -17,10 +17,11 @@ import pytest
 import urllib3
 
 from placer.cluster import Client
-from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, listed, server_time
+from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, Unanswered, listed, server_time
 from placer.cluster.reading.credentials import Account, Credentials
 from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
+from placer.version import __version__
 
 #: Status, headers and text of an answer.
 KubeletAnswer = tuple[int, dict[str, str], bytes]
@@ -35,6 +36,7 @@ class Scripted:
     def __init__(self, *answers: KubeletAnswer | Answering) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
+        self.agents: set[str | None] = set()
         self.url = ""
 
 
@@ -45,6 +47,7 @@ def serving(*answers: KubeletAnswer | Answering) -> Iterator[Scripted]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             script.asked.append((self.path, self.headers.get("Authorization", "")))
+            script.agents.add(self.headers.get("User-Agent"))
             told = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
             status, headers, text = told(dict(parse_qsl(urlsplit(self.path).query))) if callable(told) else told
             self.send_response_only(status)  # without a Date of its own
@@ -90,6 +93,30 @@ def test_it_says_who_it_is_and_what_it_wants() -> None:
         assert script.asked == [("/api/v1/pods?limit=500&continue=a+b%26c", "Bearer t")]
 
 
+def test_every_request_names_placer_and_is_heard_of() -> None:
+    """So that audit logs say whose it was, and metrics how it ended."""
+    heard: list[tuple[str, str, int]] = []
+    with serving(FINE, FINE, (401, {}, b"{}")) as script, asking(script) as client:
+        client.heard.append(lambda method, url, status, _: heard.append((method, url.removeprefix(script.url), status)))
+        client.get("/api")
+        client.send("POST", "/apis", {})
+        with pytest.raises(ClusterError):
+            list(client.follow("/api/v1/pods", {"watch": "1"}, lambda _: None))
+    assert script.agents == {f"placer/{__version__}"}
+    assert heard == [("GET", "/api", 200), ("POST", "/apis", 200), ("GET", "/api/v1/pods?watch=1", 401)]
+
+
+def test_a_request_without_an_answer_is_heard_of() -> None:
+    heard: list[int] = []
+    with serving(FINE) as script:
+        pass
+    with asking(script) as client:
+        client.heard.append(lambda _method, _url, status, _seconds: heard.append(status))
+        with pytest.raises(Unanswered):
+            client.send("POST", "/apis", {})
+    assert heard == [0]
+
+
 @pytest.mark.parametrize("status", [404, 410])
 def test_what_means_something_is_handed_on(status: int) -> None:
     with serving((status, {}, b"x")) as script, asking(script) as client:
@@ -101,11 +128,12 @@ def test_the_clock_is_the_servers() -> None:
     """Ours may be off by hours; what the answer to a read or a write says counts, and goes on from there."""
     told = {"Date": "Thu, 01 Jan 2026 10:00:00 GMT"}
     later = {"Date": "Thu, 01 Jan 2026 12:00:00 GMT"}
-    with serving((200, told, b"{}"), (201, later, b"{}")) as script, asking(script) as client:
+    with serving((200, told, b"{}"), *[(201, later, b"{}")] * 3) as script, asking(script) as client:
         assert abs(server_time(client) - datetime.now(UTC)) < timedelta(seconds=5)  # until it has said anything
         client.get("/apis")
         assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 10, tzinfo=UTC) < timedelta(seconds=60)
-        client.send("POST", "/apis", {})
+        for _ in range(3):
+            client.send("POST", "/apis", {})
         assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 12, tzinfo=UTC) < timedelta(seconds=60)
 
 
@@ -125,7 +153,9 @@ def test_the_servers_time_does_not_go_back_from_one_answer_to_the_next() -> None
     assert heard(6.6, "10:00:02") == "10:00:02.0"  # so it was 10:00:00.4 when the first answer came
     assert heard(9.8, "10:00:03", asked=6.7) == "10:00:05.2"  # an answer that took three seconds says nothing new
     assert heard(10.0, "10:00:01") == "10:00:01.0"  # the server's clock was put back
-    assert heard(11.0, "12:00:00") == "12:00:00.0"
+    for at, date in ((11.0, "12:00:00"), (12.0, "10:00:03"), (13.0, "12:00:02"), (14.0, "12:00:03")):
+        assert heard(at, date).startswith("10:00:0")  # one server of several is ahead
+    assert heard(15.0, "12:00:04") == "12:00:04.0"
 
 
 @pytest.mark.parametrize("date", ["", "soon", "Thu, 99 Jan 2026 10:00:00 GMT"])

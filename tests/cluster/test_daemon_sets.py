@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import placer
 from placer.cluster import take
 from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.daemon_sets import DAEMON_SETS, is_placeholder
 from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.snapshot import Snapshot, is_placeholder
-from placer.instance import PodState
+from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.snapshot import Snapshot, whole_kind
+from placer.dense.eligibility import Eligibility
+from placer.instance import Key, PodState, Requirement
 from placer.instance.instance_builder import make_instance
+from placer.kube.kinds import KindInfo
 from tests.cluster.caches import alone, bind, event, mine, theirs
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, node
@@ -45,8 +51,18 @@ def agent(where: str, **status: Any) -> Document:
     }
 
 
-def snapshot(daemons: list[Document], *documents: Document, page: int = 500) -> Snapshot:
+TRUSTED = {"placer.dev/agents": "true"}
+
+
+def namespace(name: str, labels: Mapping[str, str] = TRUSTED) -> Document:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
+
+
+def snapshot(
+    daemons: list[Document], *documents: Document, page: int = 500, trusted: tuple[str, ...] = ("default", "other")
+) -> Snapshot:
     lists: dict[str, list[Document]] = {"/api/v1/nodes": [], "/api/v1/pods": [], "/apis/apps/v1/daemonsets": daemons}
+    lists["/api/v1/namespaces"] = [namespace(each) for each in trusted]
     for each in documents:
         lists[f"/api/v1/{each['kind'].lower()}s"].append(each)
     return take(ListServer(lists, page))
@@ -150,7 +166,8 @@ def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[
         ("1", 20, 18, 60, True),
         ("1", 20, 17, 60, False),  # its pods do not come: a quota, or they do not fit beside what runs
         ("1", 20, 17, 1, True),  # the node is new
-        ("1", 1, 0, 60, True),
+        ("1", 1, 0, 60, False),  # none of its pods is ready
+        ("1", 1, 1, 60, True),
         ("8", 20, 20, 60, True),
         ("8001m", 20, 20, 60, False),  # fits no node
         ("8001m", 20, 20, 1, False),
@@ -159,11 +176,9 @@ def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[
 def test_it_is_held_for_pods_that_will_come(cpu: str, desired: int, ready: int, minutes: int, wanted: bool) -> None:
     """Else a tenant takes a cluster by a DaemonSet of which no pod is ever made, or runs."""
     container = {"name": "main", "image": "example.com/agent:1", "resources": {"requests": {"cpu": cpu}}}
-    daemons = daemon_set(containers=[container])
-    daemons["status"] = {"desiredNumberScheduled": desired, "numberReady": ready}
-    made = node("n1", cpu=8)
-    made["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
-    assert bool(held(snapshot([daemons], made))) == wanted
+    status = {"status": {"desiredNumberScheduled": desired, "numberReady": ready}}
+    daemons = {**daemon_set(containers=[container]), **status}
+    assert bool(held(snapshot([daemons], *aged(1, minutes)))) == wanted
 
 
 @pytest.mark.parametrize(("ahead", "wanted"), [(0, True), (60, False)])
@@ -174,10 +189,9 @@ def test_how_old_a_node_is_is_told_by_the_servers_clock(ahead: int, wanted: bool
         def now(self) -> datetime:
             return datetime.now(UTC) + timedelta(minutes=ahead)
 
-    daemons, made = daemon_set(), node("n1", cpu=8)
-    daemons["status"] = {"desiredNumberScheduled": 20, "numberReady": 0}
-    made["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
-    lists = {"/api/v1/nodes": [made], "/api/v1/pods": [], "/apis/apps/v1/daemonsets": [daemons]}
+    daemons = {**daemon_set(), "status": {"desiredNumberScheduled": 20, "numberReady": 0}}
+    lists = {"/api/v1/nodes": aged(1, 0), "/api/v1/pods": [], "/apis/apps/v1/daemonsets": [daemons]}
+    lists["/api/v1/namespaces"] = [namespace("default")]
     assert bool(held(take(Server(lists)))) == wanted
 
 
@@ -186,6 +200,136 @@ def test_whatever_its_pods_ask_for_ends_no_pass(cpu: object) -> None:
     containers = [{"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}} for name in ("a", "b")]
     taken = snapshot([daemon_set("odd", containers=containers), daemon_set()], node("n1"))
     assert "agent:n1" in [each.name for each in taken.objects().pods]
+
+
+def aged(count: int, minutes: int = 60) -> list[Document]:
+    """Nodes that have been there for so long."""
+    created = {"creationTimestamp": (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()}
+    made = (node(f"n{number:02}") for number in range(count))
+    return [{**each, "metadata": each["metadata"] | created} for each in made]
+
+
+def asking(name: str, cpu: str, desired: int = 1, ready: int = 0, **placed: Any) -> Document:
+    """A DaemonSet of a tenant that its controller has seen."""
+    found = daemon_set(name, "evil", containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **placed)
+    return {
+        **found,
+        "status": {"desiredNumberScheduled": desired, "numberReady": ready, "observedGeneration": 1},
+    }
+
+
+def test_daemon_sets_of_which_no_pod_comes_close_no_node_to_others() -> None:
+    """One for each node, of a tenant who may make no pod: the nodes are there for the pods of others."""
+    evil = [asking(f"d{at:02}", "8", nodeSelector={"kubernetes.io/hostname": f"n{at:02}"}) for at in range(40)]
+    assert held(snapshot(evil, *aged(40))) == {}
+    taken = snapshot(evil, *aged(40, minutes=1))
+    assert held(taken) == {}
+    assert taken.no_room == {"evil": 40}
+
+
+@pytest.mark.parametrize(("minutes", "ready"), [(1, 0), (60, 40)])
+def test_a_namespace_holds_a_tenth_of_a_node_on_a_tenth_of_the_nodes(minutes: int, ready: int) -> None:
+    """200m and 500m are a tenth of 8 cpu and less, of a third there is no room; each node counts once."""
+    evil = [asking(name, cpu, 40, ready) for name, cpu in (("a", "500m"), ("b", "400m"), ("c", "300m"), ("d", "801m"))]
+    taken = snapshot(evil, *aged(40, minutes))
+    found = make_instance(taken.objects(), scheduler_name="placer", cluster=True)
+    assert sorted(found.pods) == [Key("evil", f"{name}:n{at:02}") for name in "ac" for at in range(4)]
+    assert taken.no_room == {"evil": 36 + 40 + 36 + 40}
+    assert held(snapshot(evil, *aged(40, minutes), trusted=("evil",))).keys() == {f"n{at:02}" for at in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("desired", "ready", "wanted"), [(1, 1, False), (2, 0, False), (2, 1, True), (2, 2, True), (40, 0, False)]
+)
+def test_on_nodes_that_are_not_new_room_is_held_for_what_runs_on_several(
+    desired: int, ready: int, wanted: bool
+) -> None:
+    """One that wants a single pod may be one of many, a DaemonSet for each node."""
+    assert bool(held(snapshot([asking("a", "100m", desired, ready)], *aged(20)))) == wanted
+
+
+def test_new_nodes_come_first_and_kube_system_has_no_bounds() -> None:
+    old, (new,) = aged(20), aged(1, minutes=1)
+    new["metadata"]["name"] = "z"
+    assert held(snapshot([asking("a", "100m", 20, 20)], *old, new)).keys() == {"z", "n00"}
+    system = asking("a", "8", 21, 20)
+    system["metadata"]["namespace"] = "kube-system"
+    assert len(held(snapshot([system], *old, new))) == 21
+
+
+@pytest.mark.parametrize(("label", "wanted"), [("true", 1), ("false", 0), ("", 0)])
+def test_the_label_of_a_namespace_trusts_its_daemon_sets(label: str, wanted: int) -> None:
+    lists = {"/api/v1/nodes": aged(1, 1), "/api/v1/pods": [], "/apis/apps/v1/daemonsets": [asking("a", "4")]}
+    lists["/api/v1/namespaces"] = [namespace("evil", {"placer.dev/agents": label}), namespace("x", {"other": "true"})]
+    assert len(held(take(ListServer(lists)))) == wanted
+
+
+class Asked(NamedTuple):
+    """How often something was asked."""
+
+    read: list[bytes]
+    rows: list[object]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    found = Asked([], [])
+    read, row = KindInfo.read, Eligibility.row
+
+    def reading(info: KindInfo, text: bytes) -> Any:
+        found.read.extend([text] if info.kind == "DaemonSet" else [])
+        return read(info, text)
+
+    def rows(eligibility: Eligibility, constraints: Any) -> Any:
+        found.rows.append(constraints)
+        return row(eligibility, constraints)
+
+    monkeypatch.setattr(KindInfo, "read", reading)
+    monkeypatch.setattr(Eligibility, "row", rows)
+    return found
+
+
+def test_what_is_meant_for_no_node_is_not_even_read(asked: Asked) -> None:
+    """Nor what holds no room where no node is new; its controller says of each that no pod of it is to come."""
+    nowhere = [asking(f"d{at}", "1", 0, nodeSelector={"no": "where"}) for at in range(200)]
+    assert held(snapshot(nowhere, *aged(2, minutes=1))) == {}
+    assert held(snapshot([asking(f"d{at}", "1", 5, 0) for at in range(200)], *aged(2))) == {}
+    assert asked == ([], [])
+
+
+def test_nodes_are_asked_once_for_what_several_daemon_sets_want_alike(asked: Asked) -> None:
+    alike = [asking(f"d{at}", "1m", 5, nodeSelector={"kubernetes.io/hostname": f"n0{at % 3}"}) for at in range(30)]
+    snapshot(alike, *aged(40, minutes=1))
+    assert len(asked.read) == 30
+    assert len(asked.rows) == 3
+
+
+def test_long_lists_are_not_gone_through_for_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of names in a term, and as many nodes: each name is looked up once."""
+    monkeypatch.setattr(Requirement, "holds", None)
+    names = [f"n{at:02}" for at in range(1, 3_000)]
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": names}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    found = held(snapshot([asking("a", "100m", 40, affinity={"nodeAffinity": required})], *aged(20, minutes=1)))
+    assert found == {"n00": 100}
+
+
+def test_a_loop_keeps_the_list_of_daemon_sets_by_a_watch() -> None:
+    """Its items come from where the others do, and are no part of the snapshot."""
+    daemons, server = [daemon_set()], ListServer({"/api/v1/nodes": [node("n1")], "/api/v1/pods": []})
+    asked = list[str]()
+
+    def lists(path: str, info: KindInfo, api_version: str, watch: Any) -> tuple[list[bytes], str]:
+        asked.append(path)
+        if info is DAEMON_SETS:
+            return [list_reader(info, api_version).object(json.dumps(each).encode()) for each in daemons], "7"
+        return whole_kind(server, path, info, api_version, watch)
+
+    taken = take(server, lists=lists)
+    assert asked.count("/apis/apps/v1/daemonsets") == 1
+    assert "/apis/apps/v1/daemonsets" not in server.asked
+    assert taken.no_room == {"default": 1}
+    assert list(taken.of_kind("DaemonSet")) == []
 
 
 @pytest.fixture

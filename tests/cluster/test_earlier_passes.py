@@ -81,6 +81,16 @@ def test_half_bound_is_what_placer_bound_and_what_is_not_ready() -> None:
     assert made.snapshot.versions == snapshot.versions
 
 
+def test_a_half_bound_gang_comes_first_whatever_its_running_pods_state() -> None:
+    documents = [node("n1", cpu=100), *gang("half", 1, 1)]
+    for each in documents:
+        if each["kind"] == "Pod":
+            each["spec"] = {**each["spec"], "priority": 5}
+    made = prepared(snapshot_of(documents), (), recorded("half"))
+    assert [group.priority for group in made.instance.groups.values()] == [2**31 - 1]
+    assert [each.priority for each in made.half_bound.values()] == [5]
+
+
 def test_a_gang_that_others_bound_half_of_gets_no_priority() -> None:
     """A tenant's pod with a node of its own choice, whatever its annotations say; and another gang's record."""
     documents = [node("n1", cpu=100), *gang("half", 1, 1)]

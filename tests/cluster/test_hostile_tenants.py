@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from placer import scheduling_pass
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Response
-from placer.cluster.writing import status_writer
+from placer.cluster.writing import rolling_back, status_writer
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusReport
 from placer.instance import GroupKey, Key
@@ -262,17 +261,21 @@ def rolled_back(
     went: list[str] = []
     stop = threading.Event()
 
-    def go(_server: object, _snapshot: object, gang: GangOutcome) -> GangOutcome:
+    def go(_server: object, _snapshot: object, gang: GangOutcome, _only: object) -> GangOutcome:
         went.append(f"{gang.key.namespace}/{gang.key.name}")
         if len(went) == most:
             stop.set()
         time.sleep(seconds)
         return gang
 
-    monkeypatch.setattr(scheduling_pass, "roll_back", go)
+    monkeypatch.setattr(rolling_back, "roll_back", go)
     server: Any = ListServer({})
     keys = [gang.key for gang in done.gangs]
-    scheduling_pass._roll_back_in_turn(server, done, snapshot_of([node("n1")]), keys, stop)
+
+    def forbidden() -> str | None:
+        return done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+
+    done.gangs = rolling_back.roll_back_in_turn(server, snapshot_of([node("n1")]), done.gangs, keys, forbidden)
     return went
 
 
@@ -283,7 +286,7 @@ def half(*names: str) -> Pass:
 
 
 def test_thousands_of_one_namespace_do_not_hold_up_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling_pass, "_ROLLING_BACK", 0.2)
+    monkeypatch.setattr(rolling_back, "_SECONDS", 0.2)
     done = half(*(f"evil/{number:04d}" for number in range(1_000)), "other/a")
     went = rolled_back(monkeypatch, done, seconds=0.09)
     assert went[:2] == ["evil/0000", "other/a"]

@@ -95,7 +95,7 @@ def test_what_passes_did_is_told(
         assert loop.passes[0].result is not None
         (reason,) = loop.passes[0].result.reasons.values()
         assert found["placer_waiting_groups", reason.code] == 1
-        assert found["placer_pod_wait_seconds_count",] == 3
+        assert found["placer_pod_wait_seconds_count", "unknown"] == 3, "it is the first pass of this process"
         assert found["placer_plan_age_seconds_count",] == found["placer_leader",] == 1
         assert all(found["placer_pass_step_seconds_count", step] == 1 for step in ("snapshot", "solve", "bind", "tell"))
         assert sum(each for (name, *_), each in found.items() if name == "placer_verdicts_total") == 1
@@ -107,6 +107,7 @@ def test_what_passes_did_is_told(
         found = told(server)
         assert ("placer_waiting_groups", reason.code) not in found
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 4
+        assert found["placer_pod_wait_seconds_count", "cluster"] == 1, "there was no room"
         cluster.create(*gang("giants", 2, cpu=9))
         wait_until(lambda: len(loop.passes) == 3, "the third pass")
         found = told(server)

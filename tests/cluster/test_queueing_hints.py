@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from placer.cluster.reading.daemon_sets import DAEMON_SETS
 from placer.cluster.reading.queueing_hints import may_help
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.kinds import BY_ATTRIBUTE
@@ -84,3 +85,12 @@ def test_that_an_exporter_has_written_the_same_again_is_no_change() -> None:
     other = {**again, "zones": [{"name": "node-0", "type": "Node"}]}
     assert not helps("node_resource_topologies", zones, again)
     assert helps("node_resource_topologies", again, other)
+
+
+def test_a_daemon_set_gives_room_back_where_it_goes() -> None:
+    """Its counts change with each of its pods, and what it asks for takes room."""
+    one, two = ({"metadata": {"name": "a"}, "status": {"numberReady": ready}} for ready in (1, 2))
+    assert [
+        may_help(DAEMON_SETS, text(before, 1), text(after, 2), "placer")
+        for before, after in ((None, one), (one, two), (two, None))
+    ] == [False, False, True]

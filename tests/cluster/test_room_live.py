@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -78,6 +80,22 @@ def test_nothing_goes_for_pods_that_preempt_nobody(cluster: Api, run: Run) -> No
         cluster.create(owned("train", "train", "high", cpu=4))
         assert len(run()["disruption"]["evicted"]) == 1
     assert "train" in bound(cluster)
+
+
+def test_what_is_moved_may_say_as_much_as_it_likes(cluster: Api, run: Run) -> None:
+    """What is recorded of two such pods would not fit into a ConfigMap, and no room would be made."""
+    controllers = Controllers(cluster, full(cluster, spare=2))
+    for number in range(2):
+        text = b64encode(Random(number).randbytes(550_000)).decode().replace("+", "x").replace("/", "y")
+        labels = {f"l{at}": f"a{text[at * 61 : at * 61 + 61]}z" for at in range(11_000)}
+        cluster.patch(f"{PODS}/eval0-{number}", {"metadata": {"labels": labels}})
+    allowed(cluster, **BOTH)
+    with controllers.running():
+        done = run()
+    assert done["disruption"]["trouble"] is None
+    assert len(done["disruption"]["evicted"]) == 2
+    assert {"train-0", "train-1"} <= bound(cluster).keys()
+    assert any("bytes of text" in each for each in done["told"]["troubles"])
 
 
 @pytest.mark.parametrize("renamed", [True, False])

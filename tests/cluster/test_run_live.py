@@ -14,6 +14,7 @@ from placer.cli import main
 from placer.cluster.reading.snapshot import Snapshot
 from placer.read import read_placement
 from tests.cluster.api import Api, Refused
+from tests.cluster.controllers import PODS
 from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
@@ -160,11 +161,10 @@ def decided(snapshot: Path | str) -> dict[str, str]:
     return {str(each.pod): each.node for each in placement.bindings}
 
 
-def rejected(name: str, where: str) -> Document:
-    """A pod of ours that the kubelet of a node did not take, just now."""
-    lost = live_pod(name, node=where, cpu=1)
+def rejected() -> Document:
+    """What the kubelet of a node says of a pod that it does not take, just now."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {**lost, "status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": now}}
+    return {"status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": now}}
 
 
 def test_what_earlier_passes_left_behind_is_in_every_snapshot(
@@ -179,13 +179,15 @@ def test_what_earlier_passes_left_behind_is_in_every_snapshot(
     dry run, its saved snapshot and ``placer snapshot`` with ``solve`` say so, and say otherwise if nothing cools down.
     """
     install("volcano")
-    cluster.create(node("n1"), node("n2"), node("n3"), *gang("half", 2, cpu=8))
+    cluster.create(node("n1"), node("n2"), node("n3"), *gang("half", 2, cpu=8), live_pod("lost", cpu=1))
     proxy.rule = lambda _method, path, _times: Spoil(403) if path.endswith("/half-1/binding") else None
     passes(code=6)
     proxy.rule = lambda *_: None
-    cooling, free = sorted({"n1", "n2", "n3"} - {bound(cluster)["half-0"]})
+    there = bound(cluster)
+    cooling, (free,) = there["lost"], {"n1", "n2", "n3"} - {there["half-0"], there["lost"]}
     urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
-    cluster.create(rejected("lost", cooling), urgent)
+    cluster.patch(f"{PODS}/lost/status", rejected())
+    cluster.create(urgent)
     cluster.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
 
     told = passes("--dry-run", "--save", str(tmp_path))
@@ -260,6 +262,7 @@ def test_room_for_a_daemon_sets_pod_is_left(small: Api, passes: Passes) -> None:
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
     }
     (made,) = small.create(daemons)
+    small.patch("/api/v1/namespaces/default", {"metadata": {"labels": {"placer.dev/agents": "true"}}})
     on_new = {"nodeSelector": {"new": "yes"}}
     small.create(
         node("new", {"new": "yes"}), live_pod("seven", cpu=7, spec=on_new), live_pod("six", cpu=6, spec=on_new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -219,3 +220,52 @@ def test_amounts_in_odd_spellings_are_what_the_server_makes_of_them(cluster: Api
             assert Resources.parse(requests) == Resources.parse(written), (amount, written)
             cluster.delete(f"{PODS}/q-{number}")
     assert taken > 60
+
+
+RECORD = "/api/v1/namespaces/placer/configmaps/placer-gangs"
+
+
+def test_a_kubelets_long_text_and_a_record_that_was_edited_end_no_pass(cluster: Api, passes: Passes) -> None:
+    """A megabyte of reason in each of two pods; then one byte of the record."""
+    odd = [live_pod(f"odd-{at}", namespace="evil", node=f"n{at}", cpu=1) for at in range(2)]
+    cluster.create(*(node(f"n{at}") for at in range(4)), *odd)
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    for at in range(2):
+        failed = {"phase": "Failed", "reason": "OutOf" + f"{at}" * 1_100_000, "startTime": now}
+        cluster.patch(f"/api/v1/namespaces/evil/pods/odd-{at}/status", {"status": failed})
+    cluster.create(*gang("train", 2))
+    assert passes()["bound"] == 2
+    data = cluster.get(RECORD)["binaryData"]
+    assert len("".join(data.values())) < 2_000
+    edited = data["rejected"][:40] + ("A" if data["rejected"][40] != "A" else "B") + data["rejected"][41:]
+    cluster.patch(RECORD, {"binaryData": {"rejected": edited}})
+    cluster.create(*gang("later", 2))
+    told = passes()
+    assert told["bound"] == 2
+    assert any("key rejected: found" in each for each in told["told"]["troubles"])
+    assert cluster.get(RECORD)["binaryData"]["unreadable-rejected"] == edited
+    cluster.patch(RECORD, {"binaryData": {"unreadable-rejected": None}})
+    assert passes()["told"]["troubles"] == []
+
+
+def test_daemon_sets_of_which_no_pod_comes_keep_nobody_off(cluster: Api, passes: Passes) -> None:
+    """A node each, all of it, and all of the nodes are new; nobody makes the pods."""
+    cluster.create(*(node(f"n{at}", cpu=8) for at in range(4)))
+    for at in range(4):
+        labels, where = {"app": "odd"}, {"kubernetes.io/hostname": f"n{at}"}
+        spec = {"containers": live_pod("odd", cpu=8)["spec"]["containers"], "nodeSelector": where}
+        cluster.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": f"odd-{at}", "namespace": "evil"},
+                "spec": {
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": spec},
+                },
+            }
+        )
+    cluster.create(*(live_pod(f"good-{at}", cpu=8) for at in range(4)))
+    told = passes()
+    assert told["bound"] == 4
+    assert any("4 of namespace evil" in each for each in told["told"]["troubles"])

@@ -651,6 +651,11 @@ def _queues() -> Iterator[HandMade]:
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
 
 
+def whose(name: str, namespaces: str) -> Document:
+    made = queue(name)
+    return {**made, "metadata": {**made["metadata"], "annotations": {"placer.dev/namespaces": namespaces}}}
+
+
 def rivals() -> list[Document]:
     return [HIGH, *gang(1, name="rival", gpu=8, priorityClassName="high")]
 
@@ -753,6 +758,15 @@ def _outcompeted() -> Iterator[HandMade]:
         change="raise the priority to 101",
     )
     yield case(
+        "outcompeted, its class says more than its pods",
+        node("a", gpu=8),
+        rivals(),
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "top"}, "value": 900},
+        gang(1, gpu=8, priorityClassName="top", spec={"priority": 0}),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+    )
+    yield case(
         "outcompeted in the queue",
         nodes(2, gpu=8),
         queue("q", {"nvidia.com/gpu": 8}),
@@ -761,6 +775,14 @@ def _outcompeted() -> Iterator[HandMade]:
         gang(1, gpu=8, queue="q"),
         causes="Outcompeted",
         change="raise nvidia.com/gpu in the capability of Queue q by 8",
+    )
+    yield case(
+        "the queue of others",
+        node("a", gpu=8),
+        whose("q", "ml"),
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="name default in the annotation placer.dev/namespaces of Queue q",
     )
     yield case(
         "a lone pod outcompeted",

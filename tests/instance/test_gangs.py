@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from placer.disruption import Disruption
 from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology
 from placer.instance.problem import NO_TIER
+from placer.placement import Placement
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, policy
 
 VOLCANO, COSCHEDULING = "scheduling.volcano.sh", "scheduling.x-k8s.io"
@@ -383,10 +385,129 @@ def test_of_two_global_defaults_the_lower_counts() -> None:
     assert only(instance).priority == 4
 
 
-def test_priority_of_a_group_is_its_class_else_the_highest_of_its_pods() -> None:
-    pods = (member("p", spec={"priority": 7}), member("q", node="n1", spec={"priority": 9}))
-    assert group_of(*CLASSES, *pods, priorityClassName="low").priority == -5
-    assert group_of(*CLASSES, *pods).priority == 9
-    unknown = instance_of(*TREE, *CLASSES, pod_group("g", priorityClassName="x"), *pods)
-    assert only(unknown).priority == 9
-    assert ("UnknownReference", "PriorityClass x") in codes(unknown)
+# What the pods of a group state, and its PodGroup: how urgent it is while it waits, and its findings.
+GROUPS: dict[str, tuple[list[Document], Document, int, list[str]]] = {
+    "its least urgent pod": (
+        [{"priority": 7}, {"priorityClassName": "high"}],
+        {},
+        7,
+        ["PodsOfSeveralPriorities"],
+    ),
+    "its pods, whatever its class says": (
+        [{"priority": 7}],
+        {"priorityClassName": "high"},
+        7,
+        ["PriorityAboveItsPods"],
+    ),
+    "its pods, where its class says less": ([{"priority": 7}], {"priorityClassName": "low"}, 7, []),
+    "its class, where no pod states one": ([{}, {}], {"priorityClassName": "high"}, 100, []),
+    "those of its pods that state one": ([{}, {"priority": 30}], {"priorityClassName": "low"}, 30, []),
+    "the global default": ([{}], {}, 10, []),
+    "the default of a group without pods": ([], {}, 10, []),
+    "the class of a group without pods": ([], {"priorityClassName": "high"}, 100, []),
+    "a class that is not there": ([{}], {"priorityClassName": "x"}, 10, ["UnknownReference"]),
+    "pods whose class is not there": (
+        [{"priorityClassName": "x"}],
+        {"priorityClassName": "high"},
+        100,
+        ["UnknownReference"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_priority_of_a_group_that_waits(case: str) -> None:
+    pods, spec, expected, found = GROUPS[case]
+    members = [member(f"p{index}", spec=each) for index, each in enumerate(pods)]
+    instance = instance_of(node("n1"), *CLASSES, pod_group("g", **spec), *members)
+    assert only(instance).priority == expected
+    assert [code for code, _ in codes(instance)] == found
+
+
+def test_a_running_pod_counts_for_its_group_and_a_gated_or_terminating_one_does_not() -> None:
+    waits = member("p", spec={"priority": 7})
+    assert group_of(waits, member("q", node="n1", spec={"priority": 3})).priority == 3
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert group_of(waits, member("q", node="n1", spec={"priority": 3}, metadata=gone)).priority == 7
+    assert group_of(waits, member("q", spec={"priority": 3, "schedulingGates": [{"name": "x"}]})).priority == 7
+
+
+def test_the_message_of_a_class_above_its_pods_names_field_and_both_values() -> None:
+    instance = instance_of(
+        node("n1"), *CLASSES, pod_group("g", priorityClassName="high"), member("p", spec={"priority": 7})
+    )
+    (finding,) = [each for each in instance.findings if each.code == "PriorityAboveItsPods"]
+    assert finding.message == (
+        "spec.priorityClassName high of PodGroup default/g is 100, and Pod default/p states 7, which counts: expected "
+        "at most 7"
+    )
+
+
+def test_under_group_priority_class_the_class_decides_in_silence() -> None:
+    pods = (member("p", spec={"priority": 7}), member("q", spec={"priority": 9}))
+    classes = (policy(groupPriority="class"), *CLASSES)
+    instance = instance_of(node("n1"), *classes, pod_group("g", priorityClassName="high"), *pods)
+    assert only(instance).priority == 100
+    assert codes(instance) == []
+    assert only(instance_of(node("n1"), *classes, pod_group("g"), *pods)).priority == 7
+
+
+def test_what_runs_is_as_urgent_as_its_most_urgent_pod() -> None:
+    def units(*docs: Document, **spec: Any) -> list[tuple[str, int]]:
+        instance = instance_of(node("n1"), *CLASSES, pod_group("g", **spec), *docs)
+        gone = tuple(key for key in instance.pods)
+        return [(unit.name, unit.priority) for unit in Disruption(instance, Placement(evictions=gone)).units]
+
+    running = [member("p", node="n1", spec={"priority": 7}), member("q", node="n1", spec={"priority": 9})]
+    assert units(*running, minMember=2) == [("PodGroup/default/g", 9)]
+    assert units(*running) == [("Pod/default/p", 7), ("Pod/default/q", 9)]
+    assert units(*running, priorityClassName="high") == [("Pod/default/p", 7), ("Pod/default/q", 9)]
+    silent = member("p", node="n1", spec={})
+    assert units(silent, priorityClassName="high") == [("Pod/default/p", 100)]
+    assert units(policy(groupPriority="class"), *running, priorityClassName="high", minMember=2) == [
+        ("PodGroup/default/g", 100)
+    ]
+
+
+# pods that belong to their nodes
+
+
+def mirror(name: str, **metadata: Any) -> Document:
+    made = member(name, node="n1")
+    notes = {**made["metadata"].get("annotations", {}), "kubernetes.io/config.mirror": "m"}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u", "controller": True}
+    return {**made, "metadata": {**made["metadata"], "annotations": notes, "ownerReferences": [owner], **metadata}}
+
+
+def test_a_mirror_pod_is_no_member_and_anchors_nothing() -> None:
+    hard = {"mode": "hard", "highestTierAllowed": 1}
+    waits = [member(f"p{index}") for index in range(2)]
+    instance = instance_of(*TREE, pod_group("g", minMember=2, networkTopology=hard), mirror("m"), *waits)
+    group = only(instance)
+    assert (group.bound, group.need) == ((), 2)
+    assert ("NoMember", "Pod default/m") in codes(instance)
+    (message,) = [each.message for each in instance.findings if each.code == "NoMember"]
+    assert message == (
+        "PodGroup default/g is named by Pod default/m: found static or DaemonSet pods, which are no members; expected "
+        "pods that can run on other nodes"
+    )
+
+
+@pytest.mark.parametrize("kind", ["Node", "DaemonSet"])
+def test_under_gangs_owners_a_pod_that_belongs_to_its_node_is_no_member_either(kind: str) -> None:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    owner = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "u", "controller": True}
+    there = pod(
+        "m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
+    )
+    instance = instance_of(node("n1"), policy(gangs="owners"), there, pod("p", labels=labels))
+    assert only(instance).bound == ()
+    assert ("NoMember", "Pod default/m") in codes(instance)
+
+
+def test_a_mirror_pod_ties_no_replica_to_its_domain() -> None:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "lws", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack", "kubernetes.io/config.mirror": "m"}
+    there = pod("m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "annotations": notes})
+    instance = instance_of(node("n1", {"rack": "a"}), there)
+    assert instance.pods[Key("default", "m")].neighbours.units == ()

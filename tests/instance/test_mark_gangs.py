@@ -237,7 +237,7 @@ def test_of_two_gangs_the_one_counts_that_the_scheduler_reads(scheduler: str | N
     instance = instance_of(node("n"), pod_group("v", minMember=1), kai, both(scheduler))
     assert group_of(instance, "p").key.name == first
     told = next(each for each in instance.findings if each.code == "TwoGroups")
-    assert told.message.startswith(f"Pod default/p names PodGroup {first} of ")
+    assert told.message.startswith(f"PodGroup {first} of ")
     assert all(f"{name} of " in told.message for name in ("v", "l", "k", "kai", "x"))
 
 
@@ -359,7 +359,7 @@ def test_a_version_that_is_not_read_stops_no_group_of_one_that_is() -> None:
     instance = instance_of(node("n"), kai("new", "v9"), kai("old", "v2alpha2"), *pods)
     assert placed(instance) == {"old"}
     assert (
-        "PodGroup default/new: its version is not read"
+        "PodGroup default/new: its version is not read, of API scheduling.run.ai"
         in instance.pods[group_of(instance, "new").pending[0]].unsupported
     )
 
@@ -421,3 +421,33 @@ def test_a_minimum_that_a_job_set_states_of_its_jobs_is_one() -> None:
         placement = placer.solve(instance_of(node("n1", cpu=cpu), job_set)).placement
         assert placement is not None
         assert len(placement.node_of) == expected
+
+
+def test_the_minimum_of_task_groups_is_no_number_of_the_annotation() -> None:
+    text = '[{"name": "w", "minMember": 20}]'
+    notes = {"yunikorn.apache.org/task-group-name": "w", "yunikorn.apache.org/task-groups": text}
+    result = placer.solve(instance_of(node("n1"), pod("p", labels={"applicationId": "a"}, annotations=notes)))
+    (why,) = result.reasons.values()
+    assert why.message == (
+        "minMember of all task groups in annotation yunikorn.apache.org/task-groups is 20, but there is 1 pending pod; "
+        "minMember of task group w is 20, but there is 1 pending pod"
+    )
+
+
+#: Values of marks in JSON that are of a wrong type somewhere, and the text that was expected.
+WRONG_JSON = [
+    ("groups", '["a"]', "expected namespace/name in place of 'a'"),
+    ("groups", '["a/b/c"]', "expected namespace/name in place of 'a/b/c'"),
+    ("groups", "20", "expected a JSON list of namespace/name"),
+    ("network-topology-spec", '{"gatherStrategy": [{"strategy": "Foo"}]}', "expected MustGather or PreferGather"),
+    ("network-topology-spec", '{"gatherStrategy": [{}]}', "found strategy '', expected MustGather or PreferGather"),
+    ("network-topology-spec", '{"gatherStrategy": [{"strategy": 5}]}', "expected JSON with a list gatherStrategy"),
+]
+
+
+@pytest.mark.parametrize(("mark", "text", "expected"), WRONG_JSON)
+def test_a_value_of_the_wrong_type_says_what_was_expected(mark: str, text: str, expected: str) -> None:
+    notes = {f"{KOORD}/name": "k", f"{KOORD}/{mark}": text}
+    (why,) = next(iter(instance_of(node("n"), pod("p", annotations=notes)).pods.values())).unsupported
+    assert f"annotation {KOORD}/{mark} of Pod default/p: found " in why
+    assert expected in why

@@ -8,6 +8,7 @@ import pytest
 
 from placer.errors import BadInstance
 from placer.instance import Instance, Key
+from placer.solve import solve
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -25,6 +26,44 @@ def codes(instance: Instance) -> list[tuple[str, str]]:
 
 def queue_of(*docs: Document, name: str = "p") -> str | None:
     return instance_of(node("n1"), *docs).pods[Key("default", name)].queue
+
+
+def of_namespaces(text: str) -> Document:
+    made = queue("q")
+    return {**made, "metadata": {**made["metadata"], "annotations": {"placer.dev/namespaces": text}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "found"),
+    [
+        ("ml,web", {"ml", "web"}, None),
+        (" ml , web ", {"ml", "web"}, None),
+        ("ml;web", set(), "'ml;web'"),
+        ("ml,", {"ml"}, "''"),
+        ("", set(), "''"),
+        ("ML,web", {"web"}, "'ML'"),
+    ],
+)
+def test_whose_a_queue_is(text: str, names: set[str], found: str | None) -> None:
+    instance = instance_of(node("n1"), of_namespaces(text))
+    assert instance.queues["q"].namespaces == names
+    assert [code for code, _ in codes(instance)] == ([] if found is None else ["QueueNamespaces"])
+    expected = f"annotation placer.dev/namespaces of Queue q: found {found}, expected names of namespaces with commas"
+    assert all(each.message.startswith(expected) for each in instance.findings)
+
+
+def test_a_group_of_another_namespace_waits_and_keeps_nothing_from_whose_queue_it_is() -> None:
+    """A tenant's pod that names the queue of another team would else use its capability up."""
+    whose = of_namespaces("ml")
+    whose["spec"] = {"capability": {"cpu": "1"}}
+    mine, theirs = (
+        pod("p", cpu=1, metadata={"name": "p", "namespace": name, "annotations": {QUEUE: "q"}})
+        for name in ("ml", "evil")
+    )
+    instance = instance_of(node("n1"), whose, mine, theirs)
+    placed = solve(instance, method="greedy").placement
+    assert placed is not None
+    assert list(placed.node_of) == [Key("ml", "p")]
 
 
 def test_capability_in_the_units_of_requests_zeros_kept() -> None:

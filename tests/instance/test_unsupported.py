@@ -363,7 +363,7 @@ def test_what_the_page_lists_is_refused_and_the_field_is_named(field: str) -> No
     instance = instance_of(*NODES, *REFUSED[field])
     (said,) = instance.pods[Key("default", "p")].unsupported
     assert re.sub(r"\[(?!kubernetes)[^\]]*\]", "", said).startswith(
-        (field, f"PodGroup default/g: {field}", "PodGroup default/g: its version is not read")
+        (field, f"PodGroup default/g: {field}", "PodGroup default/g: its version is not read, of API scheduling.k8s.io")
     )
     bad = Placement.of({Key("default", "p"): "n1"})
     assert "C4" in {each.rule for each in verify(instance, bad)}

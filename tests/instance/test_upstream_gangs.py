@@ -129,7 +129,7 @@ def test_a_policy_that_says_no_number_makes_the_group_invalid(case: str) -> None
     assert waiting(instance) == {"g": "InvalidGroup"}
 
 
-def test_the_priority_is_the_class_else_the_number_else_the_pods() -> None:
+def test_the_priority_is_that_of_the_pods_else_the_class_else_the_number() -> None:
     classes = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -141,21 +141,29 @@ def test_the_priority_is_the_class_else_the_number_else_the_pods() -> None:
         "number": gang(1, priority=7),
         "pods": gang(1),
         "gone": gang(1, priorityClassName="gone", priority=7),
+        "above": gang(1, priority=7),
     }
+    stated = {"pods": {"priority": 3}, "above": {"priority": 3}}
     objects = [upstream(name=name, **spec) for name, spec in groups.items()]
     instance = instance_of(
         node("n1"),
         classes,
         *objects,
-        *(member(f"{name}-0", name, spec={}) for name in ()),
-        *(pod(f"{name}-0", spec={"schedulingGroup": {"podGroupName": name}, "priority": 3}) for name in groups),
+        *(
+            pod(f"{name}-0", spec={"schedulingGroup": {"podGroupName": name}, **stated.get(name, {})})
+            for name in groups
+        ),
     )
     assert {key.name: group.priority for key, group in instance.groups.items()} == {
         "class": 100,
         "number": 7,
         "pods": 3,
         "gone": 7,
+        "above": 3,
     }
+    above = [each.message for each in instance.findings if each.code == "PriorityAboveItsPods"]
+    stated = "spec.priority of PodGroup default/above is 7, and Pod default/above-0 states 3"
+    assert above == [f"{stated}, which counts: expected at most 3"]
 
 
 UNSUPPORTED = {
@@ -166,7 +174,10 @@ UNSUPPORTED = {
         ],
         "spec.parentCompositePodGroupName: c, and no CompositePodGroup is read",
     ),
-    "a version that is not read": ([upstream(version="v2", **gang(1))], "its version is not read"),
+    "a version that is not read": (
+        [upstream(version="v2", **gang(1))],
+        "its version is not read, of API scheduling.k8s.io",
+    ),
 }
 
 
@@ -262,7 +273,7 @@ def test_a_gang_of_several_apis_counts_once(scheduler: str | None, first: str) -
     assert with_pods == [first]
     assert [each.code for each in instance.findings] == ["TwoGroups"]
     name = {"scheduling.k8s.io": "g", "scheduling.volcano.sh": "v", "scheduling.x-k8s.io": "s"}[first]
-    assert instance.findings[0].message.startswith(f"Pod default/a names PodGroup {name} of {first} and ")
+    assert instance.findings[0].message.startswith(f"PodGroup {name} of {first} and ")
 
 
 def test_a_gang_that_is_declared_once_counts_for_whom_it_is_declared() -> None:

@@ -308,7 +308,7 @@ def test_the_table_says_what_was_reached_and_what_was_broken(apart: str, here: l
         "",
         "kube-default is not valid here:",
         "  C7: PodGroup default/g asks for highest tier 1: "
-        "the smallest common HyperNode of its 0 bound and 2 new pods is HyperNode s, tier 2",
+        "the smallest common HyperNode of its 2 new pods is HyperNode s, tier 2",
         "exact: exact found nothing before it had to stop (time)",
     ]
 

@@ -18,7 +18,7 @@ from placer.reasons import reasons
 from placer.result import Reason
 from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import best, placements
-from tests.support import hyper_node, instance_of, node, pod, pod_group
+from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 from tests.tiny import tiny
 from tests.world import World, hard, port
 
@@ -112,6 +112,16 @@ def test_a_closed_queue() -> None:
     world.queue("q", closed=True)
     world.pod("p", queue="q")
     assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
+
+
+def test_a_queue_of_other_namespaces() -> None:
+    world = on("n0")
+    world.queue("q", namespaces=frozenset({"web", "ml"}))
+    world.pod("p", queue="q")
+    message = (
+        "annotation placer.dev/namespaces of Queue q names ml, web: found a group of default, expected one of these"
+    )
+    assert only(world) == ("QueueCapability", message)
 
 
 @pytest.mark.parametrize("least", [0, 1])
@@ -524,3 +534,42 @@ def test_hyper_nodes_that_are_left_out_are_named_where_nothing_else_holds_a_node
     assert reason.code == "TopologyTooNarrow"
     says = "needs a HyperNode of tier <= 1; none holds a node (left out, as the findings say why: rack-0, rack-1)"
     assert reason.message == says
+
+
+def ending(name: str, on: str, group: str | None = None, **requests: object) -> Document:
+    held = pod(name, node=on, group=group, **requests)
+    return {**held, "metadata": {**held["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("documents", "says"),
+    [
+        (
+            [pod("r", node="n", cpu=4), ending("t", "n", cpu=2), pod("p", cpu=6)],
+            "cpu 2 free, 4 too few; being deleted already: Pod default/t holds cpu 2 of Node n",
+        ),
+        (
+            [pod("r", node="n", cpu=2), ending("t", "n", cpu=4), *(pod(f"g{at}", group="g", cpu=2) for at in range(4))],
+            "1 in all, 3 too few; being deleted already: Pod default/t holds cpu 4 of Node n",
+        ),
+        (
+            [
+                pod("r", node="n", cpu=2, group="h"),
+                ending("t", "n", group="h", cpu=2),
+                pod("q0", group="q", cpu=5),
+            ],
+            "4 of it taken (of this 2 by Pod default/t, being deleted already)",
+        ),
+    ],
+    ids=["on the nearest node", "of a gang", "in a queue"],
+)
+def test_a_pod_that_is_being_deleted_and_holds_a_part_is_named(documents: list[Document], says: str) -> None:
+    groups = [
+        pod_group("g", minMember=4),
+        pod_group("h", minMember=1, queue="q"),
+        pod_group("q", minMember=1, queue="q"),
+    ]
+    instance = instance_of(node("n"), queue("q", {"cpu": 6}), *groups, *documents)
+    (why,) = found(instance).values()
+    assert says in why.message
+    assert "it fits once" not in why.message

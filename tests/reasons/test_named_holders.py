@@ -256,3 +256,14 @@ def test_pods_of_another_namespace_are_not_said_not_to_run(more: dict[str, objec
     assert reason.code == "PodAffinity"
     assert f": none runs{where}" in reason.message
     assert '""' in reason.message
+
+
+def test_a_pod_that_attracts_nobody_since_it_is_being_deleted_is_named() -> None:
+    near = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "w"}}}
+    asks = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}}
+    held = pod("x", node="a", labels={"app": "w"})
+    ending = {**held, "metadata": {**held["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    instance = instance_of(node("a", {"rack": "1"}), ending, pod("p", spec=asks))
+    dense = make_dense(instance)
+    (why,) = reasons(instance, dense, greedy(dense)).values()
+    assert "none runs in Namespace default but Pod default/x, which is being deleted" in why.message

@@ -76,6 +76,20 @@ def test_a_closed_queue_costs_one_per_new_pod() -> None:
     assert messages(world, "d@n1") == ["Queue closed is closed and gets 1 new pod"]
 
 
+def test_a_queue_that_names_namespaces_takes_their_new_pods_only() -> None:
+    world = _world()
+    world.queue("whose", namespaces=frozenset({"ml", "web"}))
+    world.queue("below", parent="whose")
+    world.queue("mine", namespaces=frozenset({"default"}))
+    world.pod("d", queue="whose")
+    world.pod("e", queue="below")
+    world.pod("f", queue="mine")
+    world.running("r", "n1", queue="whose")
+    assert broken(world, "a@n1 f@n1") == []
+    assert broken(world, "d@n1 e@n1") == [("C11", ("Queue whose",), 2)]
+    assert messages(world, "d@n1") == ["Queue whose takes pods of ml, web only and gets 1 new pod of default"]
+
+
 def _family() -> World:
     """Queue root of 5 GPUs above left and right without a limit; both have a pod of 3 GPUs."""
     world = World()

@@ -45,7 +45,7 @@ def test_tiers_above_the_limit_are_the_amount(text: str, tier: int, limit: int) 
 
 
 def test_the_sentence_names_tier_and_hyper_node() -> None:
-    said = "the smallest common HyperNode of its 0 bound and 2 new pods is"
+    said = "the smallest common HyperNode of its 2 new pods is"
     assert messages(_gang(hard(2)), "a@n1 b@n3") == [
         f"PodGroup default/train asks for highest tier 2: {said} HyperNode spine, tier 3"
     ]

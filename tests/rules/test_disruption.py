@@ -435,10 +435,26 @@ def test_who_may_be_disturbed_for_whom(priority: int, way: str, expected: list[o
     assert broken(instance, plan("new@n1", **given)) == expected
 
 
-def test_the_priority_of_a_unit_is_that_of_its_group() -> None:
-    classes = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "top"}, "value": 200}
-    instance = instance_of(node("n1"), classes, *gang(4, 4, priorityClassName="top"), waiting("new", cpu=8))
+def test_a_unit_is_as_urgent_as_its_most_urgent_pod() -> None:
+    objects = gang(4, 4)
+    objects[2]["spec"]["priority"] = 200
+    instance = instance_of(node("n1"), *objects, waiting("new", cpu=8))
     assert broken(instance, plan("new@n1", evict="g-0 g-1 g-2 g-3")) == [("D3", "PodGroup/default/g", 4)]
+
+
+def test_pods_that_go_alone_are_as_urgent_as_they_say() -> None:
+    objects = gang(4, 0)
+    objects[2]["spec"]["priority"] = 200
+    instance = instance_of(node("n1"), *objects, waiting("new", cpu=8))
+    assert broken(instance, plan("new@n1", evict="g-0 g-1 g-2 g-3")) == [("D3", "Pod/default/g-1", 1)]
+
+
+@pytest.mark.parametrize(("decides", "expected"), [("class", [("D3", "PodGroup/default/g", 4)]), ("pods", [])])
+def test_the_class_of_what_runs_counts_where_the_policy_says_so(decides: str, expected: list[object]) -> None:
+    classes = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "top"}, "value": 200}
+    objects = (classes, policy(groupPriority=decides), *gang(4, 4, priorityClassName="top"))
+    instance = instance_of(node("n1"), *objects, waiting("new", cpu=8))
+    assert broken(instance, plan("new@n1", evict="g-0 g-1 g-2 g-3")) == expected
 
 
 def test_nothing_goes_for_nothing() -> None:

@@ -19,6 +19,14 @@ __all__ = ["definition"]
 HERE = Path(__file__).parent
 SCHEMA = HERE.parents[2] / "placer" / "schemas" / "policy.schema.json"
 
+#: Columns of `kubectl get`, beside the age: what is empty there has its default.
+_COLUMNS = {
+    "Levels": ".spec.levels",
+    "Locality": ".spec.locality",
+    "Gangs": ".spec.gangs",
+    "Evict": ".spec.disruption.evict",
+    "Move": ".spec.disruption.move",
+}
 _SAME = ("type", "description", "pattern", "minLength", "minimum", "maximum", "required")
 
 
@@ -32,7 +40,17 @@ def definition() -> dict[str, Any]:
         "spec": structural(schema["properties"]["spec"]),
     }
     top = {"type": "object", "description": schema["description"], "properties": properties}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": top}}
+    columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in _COLUMNS.items()]
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [
+            *columns,
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+        "schema": {"openAPIV3Schema": top},
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

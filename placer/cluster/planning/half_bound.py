@@ -22,10 +22,11 @@ what room all others leave.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import compress
 from operator import itemgetter
 from typing import TypeVar
@@ -47,6 +48,8 @@ __all__ = [
     "given_up",
     "in_turn",
     "next_to_go",
+    "nominated",
+    "on_hold",
     "recorded_after",
     "recorded_before",
     "surplus",
@@ -352,7 +355,8 @@ def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grac
     if record is None or (gang.state is not GangState.HALF_BOUND and not waits):
         return False
     least = max(patience, grace) if waits else patience
-    return (now - record.since).total_seconds() >= least
+    # By the clock of a server that has just been asked for the first time it may be a part of a second earlier.
+    return least <= 0 or (now - record.since).total_seconds() >= least
 
 
 def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
@@ -384,8 +388,11 @@ def given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dic
     return {bind.pod: bind.node for gang in before for bind in gang.waiting if bind.pod in gone}
 
 
-def told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
-    """A gang that was rolled back, with when it is tried again."""
+def told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
+    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
+    if gang.state is GangState.HALF_BOUND and record is not None:
+        until = record.since + timedelta(seconds=patience) if patience < math.inf else None
+        return replace(gang, since=record.since, until=until)
     if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
         return gang
     return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")
@@ -394,6 +401,25 @@ def told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
 def unseen(gangs: Iterable[GangOutcome], pods: Container[Key]) -> Iterator[GangOutcome]:
     """Gangs that were bound and of which a pod was not seen since."""
     return (gang for gang in gangs if any(bind.pod in pods for bind in gang.bound))
+
+
+def nominated(
+    identities: Mapping[Key, Identity], gangs: Iterable[GangOutcome], admits: Callable[[str], bool]
+) -> dict[Key, Identity]:
+    """Pods with the hold gate that had a nomination before a pass, and got no node of it."""
+    given = {bind.pod for gang in gangs for bind in gang.bound}
+    return {
+        key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
+    }
+
+
+def on_hold(
+    instance: Instance, identities: Mapping[Key, Identity], half_bound: Mapping[GroupKey, HalfBoundGang]
+) -> set[GroupKey]:
+    """Gangs of which pods have the hold gate, or were released."""
+    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].on_hold]
+    found = {pod.group for pod in pods if pod.group is not None}
+    return found | {key for key, gang in half_bound.items() if gang.released}
 
 
 def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:

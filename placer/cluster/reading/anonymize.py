@@ -30,8 +30,10 @@ from placer.instance import Key
 from placer.instance.domain_units import DOMAIN_ANNOTATIONS
 from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
+from placer.instance.node_marks import REJECTED_BY
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
+from placer.instance.queues import NAMESPACES
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
@@ -113,7 +115,7 @@ WELL_KNOWN_KEYS = frozenset(
         *("volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-retry-count", "volcano.sh/job-version"),
         *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
         *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
-        *("placer.dev/pool", "training.kubeflow.org/replica-type", "ray.io/group"),
+        *(NAMESPACES, "placer.dev/pool", "training.kubeflow.org/replica-type", "ray.io/group"),
         "leaderworkerset.sigs.k8s.io/worker-index",
         *kept_labels(),
     )
@@ -149,13 +151,16 @@ _VALUED = frozenset(("taints", "tolerations"))
 _ZONE = re.compile("node-[0-9]+")
 #: Attributes of a NodeResourceTopology that are read.
 _ATTRIBUTES = frozenset(("topologyManagerPolicy", "topologyManagerScope"))
-#: Annotations that hold a name; any other is left out, but for those of which only the presence or a number counts.
+#: Annotations that hold a name, or several with commas; any other is left out, but for those of which only the presence
+#: or a number counts.
 _NAMING = frozenset(
     (
         "scheduling.k8s.io/group-name",
         "scheduling.volcano.sh/group-name",
         "scheduling.volcano.sh/queue-name",
         "volcano.sh/task-spec",
+        NAMESPACES,
+        REJECTED_BY,
     )
 )
 _STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))
@@ -374,7 +379,7 @@ def _label(label: str, text: Any, name: Rename) -> Any:
 def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, str]]:
     for key, text in value.items():
         if key in _NAMING:
-            yield key, name(text)
+            yield key, ",".join(name(each.strip()) for each in text.split(","))
         elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
         elif key in _STAYING or is_protection(key, text):

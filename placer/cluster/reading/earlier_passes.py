@@ -1,7 +1,8 @@
 """What earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
 **Nodes that cool down**, since their kubelet rejected a pod of ours (:mod:`placer.cluster.reading.rejections`). They
-get a taint in the snapshot for some time, and so no new pods.
+get a taint in the snapshot for some time, and so no new pods. Where enough nodes cool down already, pods of the same
+workload alone keep off the node, by an annotation.
 
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
 until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
@@ -32,6 +33,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -42,6 +44,7 @@ from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.instance.instance_builder import make_instance
+from placer.instance.node_marks import REJECTED_BY
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -156,6 +159,7 @@ def prepared(
     now: datetime | None = None,
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
     held: HeldRoom | None = None,
+    apart: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
@@ -173,10 +177,12 @@ def prepared(
         Workloads that back off.
     held
         Room that an earlier pass has made.
+    apart
+        Workloads, and the node that each of them keeps off.
     """
     begun, at = record or {}, now or datetime.now(UTC)
     released = released_pods(snapshot, begun)
-    found = changed(snapshot, _cooled(cooling) | _given(released))
+    found = changed(snapshot, _apart(snapshot, apart) | _cooled(cooling) | _given(released))
     instance = instance_in(found)
     half = _half_bound(found, instance, begun, released, at)
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
@@ -185,7 +191,7 @@ def prepared(
     first = _with_room(instance, held, room) | {key: each.missing for key, each in half.items()}
     first = {key: pods for key, pods in first.items() if pods}
     waiting = _added_since(instance, first, half) | waiting
-    changes = _raised(first) | {("Pod", key): backing_off for key in waiting}
+    changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
         return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
@@ -254,15 +260,17 @@ def _added_since(
     }
 
 
-def _raised(first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
+def _raised(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
     """What gives groups and the pods of them that come first the highest priority.
 
-    A PodGroup names none itself then, so that its pods' counts: a class that is made for it, anybody's could name.
+    Their PodGroup, and those of their pods that run, state none then: a group is as urgent as its least urgent pod,
+    and a class that is made for it, anybody's could name.
     """
     changes: dict[tuple[str, Key], Change] = {}
     apis: dict[Key, set[str]] = defaultdict(set)
     for group, pods in first.items():
         changes |= {("Pod", key): _raise_pod for key in pods}
+        changes |= {("Pod", key): _state_no_priority for key in _running(instance, group)}
         apis[Key(group.namespace, group.name)].add(group.api_group)
     return changes | {("PodGroup", key): partial(_raise_group, named) for key, named in apis.items()}
 
@@ -273,14 +281,15 @@ def marked(
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
+    apart: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Snapshot:
     """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
 
     An instance, which takes longer to make than the snapshot took, is made only if something may be half-bound or wait.
     """
     if record or rejected:
-        return prepared(snapshot, cooling, record, now, rejected).snapshot
-    return changed(snapshot, _cooled(cooling))
+        return prepared(snapshot, cooling, record, now, rejected, apart=apart).snapshot
+    return changed(snapshot, _cooled(cooling) | _apart(snapshot, apart))
 
 
 def _half_bound(
@@ -430,6 +439,19 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
 
 
+def _apart(snapshot: Snapshot, apart: Mapping[Workload, str]) -> dict[tuple[str, Key], Change]:
+    """Pods that keep off a node; those that have one already are not asked."""
+    texts = snapshot.pod_texts(snapshot.identities) if apart else {}
+    pods = (read_view(item, PodView) for item in texts.values())
+    waiting = ((pod.key, pod.workload) for pod in pods if not pod.spec.node_name)
+    return {("Pod", key): partial(_keep_off, apart[workload]) for key, workload in waiting if workload in apart}
+
+
+def _keep_off(node: str, pod: dict[str, Any]) -> None:
+    metadata = pod["metadata"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), REJECTED_BY: node}
+
+
 def instance_in(snapshot: Snapshot) -> Instance:
     """What a snapshot of a cluster states."""
     return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
@@ -470,5 +492,14 @@ def _raise_pod(pod: dict[str, Any]) -> None:
 def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
     """Have the priority of its pods count for a PodGroup, if it is one of some APIs."""
     if group["apiVersion"].rpartition("/")[0] in apis:
-        own = ("priorityClassName", "priority")
-        group["spec"] = {key: value for key, value in (group.get("spec") or {}).items() if key not in own}
+        _state_no_priority(group)
+
+
+def _state_no_priority(item: dict[str, Any]) -> None:
+    own = ("priorityClassName", "priority")
+    item["spec"] = {key: value for key, value in (item.get("spec") or {}).items() if key not in own}
+
+
+def _running(instance: Instance, group: GroupKey) -> tuple[Key, ...]:
+    """Pods of a group that have a node."""
+    return instance.groups[group].bound if group in instance.groups else ()

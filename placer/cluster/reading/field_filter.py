@@ -25,7 +25,7 @@ from placer.kube.marks import kept_annotations
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE, object_refusal
 
-__all__ = ["ListReader", "essence", "is_kept", "list_reader", "readable"]
+__all__ = ["ListReader", "essence", "is_kept", "is_of_kind", "list_reader", "readable", "unreadable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(
@@ -123,6 +123,9 @@ class ListReader:
         if self._info.attribute == "pods":
             kept["spec"] = _some(document.get("spec"), "nodeName")
             kept["status"] = _some(document.get("status"), "phase")
+        listed = _dict(document.get("spec")).get("workloads") if self._info.attribute == "app_groups" else None
+        if isinstance(listed, list):
+            kept["spec"] = {"workloads": [_workload(each) for each in listed]}  # its pods wait, and no others
         return kept
 
     def _text(self, item: Any) -> bytes:
@@ -147,6 +150,12 @@ class ListReader:
 def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
     """The annotations that are kept. That an object cannot be read is for us to say, and not for who wrote it."""
     return {key: text for key, text in notes.items() if is_kept(key) and key != UNREADABLE}
+
+
+def _workload(entry: object) -> dict[str, Any] | None:
+    """The name of a workload that an AppGroup lists; None where it has none."""
+    named = _some(_dict(entry).get("workload"), "name")
+    return {"workload": named} if named else None
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -188,6 +197,17 @@ def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
     for item in items:
         with suppress(Misfit):
             yield info.read(item)
+
+
+def is_of_kind(item: bytes, kind: str) -> bool:
+    """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
+    return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
+
+
+def unreadable(api_version: str, kind: str, namespace: str, name: str, wrong: str) -> bytes:
+    """What is kept of an object of which nothing can be read: what it is called, and why."""
+    metadata = {"namespace": namespace, "name": name, "annotations": {UNREADABLE: wrong}}
+    return msgspec.json.encode({"apiVersion": api_version, "kind": kind, "metadata": metadata})
 
 
 @cache

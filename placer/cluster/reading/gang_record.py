@@ -15,17 +15,22 @@ request, and how many of them the same: what comes first while a gang is half-bo
 larger pods, which its owner may make in place of those that were there, or make of them. What would not fit is not
 bound in that pass: names of any length and number, which tenants choose, must not keep the record of all from being
 written.
+
+Nothing else in it is worth a pass. Where the whole is too long for a ConfigMap, less is kept of what is not needed to
+bind, the largest entries first (:func:`fitted`). A part that cannot be read, since somebody has edited it, counts as
+absent; the next write keeps it under another key, for people to look at and to delete.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import time
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -42,6 +47,7 @@ from placer.instance import GroupKey, Key
 
 __all__ = [
     "MOST_BYTES",
+    "Ages",
     "GangRecord",
     "HeldRoom",
     "RecordedDisruption",
@@ -51,11 +57,13 @@ __all__ = [
     "ReservedPod",
     "UnansweredPods",
     "digests",
+    "fitted",
     "packed",
     "read_record",
     "record_bytes",
     "record_name",
     "record_path",
+    "record_troubles",
     "shape",
     "shapes_of",
 ]
@@ -64,6 +72,23 @@ T = TypeVar("T")
 
 #: Bytes that gangs may take of one ConfigMap (1 MiB), beside what is remembered of workloads and pods.
 MOST_BYTES = 650_000
+#: Bytes that values and keys of a ConfigMap may take together, and a little less that is written: its metadata counts
+#: with them for some servers.
+_MOST_OF_ALL = 2**20 - 2**14
+#: How hard parts are packed: where a tenant writes near repeats, the most takes twenty times as long for little less.
+_EFFORT = 4
+#: How the key begins of what could not be read.
+_APART = "unreadable-"
+#: Parts that are read by themselves, and their keys in the ConfigMap.
+_PARTS = {
+    "gangs": ("gangs", "pods", "shapes"),
+    "rejected": ("rejected",),
+    "disruption": ("disruption",),
+    "unanswered": ("unanswered",),
+}
+_DNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
+#: Most characters of what is wrong with a part.
+_LONGEST_TROUBLE = 200
 #: Bytes of a digest, and of one with a count; and those of a gang beside these and its name, at most, when packed.
 _BYTES, _SHAPE_BYTES, _GANG_BYTES = 6, 10, 20
 
@@ -120,6 +145,46 @@ class RejectedWorkload:
 
     def __str__(self) -> str:
         return f"kubelets of {', '.join(f'Node {name}' for name in self.nodes)} rejected its pods ({self.reason})"
+
+
+#: By how much what is read may differ from what was written, and what is a jump of the server's clock.
+_ROUNDED, _JUMP = timedelta(seconds=1), timedelta(seconds=5)
+
+
+class Ages:
+    """For how long gangs are half-bound, by a clock of this process that never jumps: one server of several whose clock
+    is ahead, or is put right, has nothing rolled back.
+
+    Parameters
+    ----------
+    clock
+        Seconds, which never go back; tests put one here that they move.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[GroupKey, tuple[float, set[datetime]]] = {}  # since when by the clock, and as recorded
+
+    def steady(self, gangs: Mapping[GroupKey, GangRecord], now: datetime) -> dict[GroupKey, GangRecord]:
+        """The record with every gang as old as it is by the clock, as far as it was seen before.
+
+        Parameters
+        ----------
+        gangs
+            As recorded.
+        now
+            By the server's clock, which may have jumped.
+        """
+        found, at = {}, self._clock()
+        for key, each in gangs.items():
+            began, told = self._seen.get(key, (0.0, set[datetime]()))
+            if not any(abs(each.since - since) < _ROUNDED for since in told):
+                began, told = at - (now - each.since).total_seconds(), set()
+            since = now - timedelta(seconds=at - began)
+            found[key] = replace(each, since=since) if abs(since - each.since) > _JUMP else each
+            self._seen[key] = began, {each.since, found[key].since}
+        self._seen = {key: self._seen[key] for key in found}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +276,28 @@ class UnansweredPods:
 
 @dataclass(frozen=True, slots=True)
 class RecordedGangs:
-    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, workloads, what was
-    disturbed, and pods without an answer.
+    """The record as it was read or written.
+
+    Parameters
+    ----------
+    gangs
+        Those that a pass may leave half-bound.
+    version
+        The ConfigMap's resourceVersion; empty where there is none.
+    workloads
+        Those that kubelets rejected.
+    disruption
+        What was disturbed.
+    unanswered
+        Pods without an answer.
+    apart
+        What could not be read, by the key under which it is kept.
+    unread
+        Why, of what has not been written under that key yet.
+    dropped
+        Entries that were left out when it was written last, by part, since there was no room.
+    size
+        Bytes of all of it.
     """
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
@@ -220,6 +305,10 @@ class RecordedGangs:
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
     disruption: RecordedDisruption = RecordedDisruption()
     unanswered: UnansweredPods = UnansweredPods()
+    apart: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict, compare=False)
+    size: int = field(default=0, compare=False)
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
@@ -238,9 +327,13 @@ def shapes_of(requests: Iterable[Mapping[str, int]]) -> dict[bytes, int]:
 
 
 def record_bytes(key: GroupKey, pods: int, shapes: int = 1) -> int:
-    """What a gang takes of the record with so many pods and shapes, at most: names have 6 bits a character."""
-    names = (len(key.namespace) + len(key.name)) * 3 // 4
+    """What a gang takes of the record with so many pods and shapes, at most: DNS names have 6 bits a character."""
+    names = _packed_name(key.namespace) + _packed_name(key.name)
     return _GANG_BYTES + names + _BYTES * pods + _SHAPE_BYTES * shapes
+
+
+def _packed_name(name: str) -> int:
+    return len(name) * 3 // 4 if _DNS.issuperset(name) else len(msgspec.json.encode(name))
 
 
 def record_name(lease: str) -> str:
@@ -269,7 +362,7 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
     Forbidden
         We may not read it.
     ClusterError
-        It is none of ours, or the server does not answer.
+        The server does not answer, or with something else than a ConfigMap.
     """
     path = record_path(namespace, name)
     answer = server.get(path)
@@ -279,11 +372,127 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
         raise ClusterError(f"{path}: {answer.status} {answer.message}")
     try:
         document = json.loads(answer.text)
-        data = document.get("binaryData") or {}
+        parts = _ReadParts(path, document.get("binaryData") or {})
         version = document["metadata"]["resourceVersion"]
-        return RecordedGangs(_unpacked(data), version, _workloads(data), _disruption(data), _unanswered(data))
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zlib.error, msgspec.MsgspecError) as error:
-        raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected what placer wrote") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected a ConfigMap") from error
+    return RecordedGangs(
+        parts.read("gangs", _unpacked, {}),
+        version,
+        parts.read("rejected", _workloads, {}),
+        parts.read("disruption", _disruption, RecordedDisruption()),
+        parts.read("unanswered", _unanswered, UnansweredPods()),
+        parts.apart,
+        tuple(parts.unread),
+        size=_bytes(parts.data),
+    )
+
+
+def record_troubles(record: RecordedGangs, namespace: str, name: str) -> list[str]:
+    """Say what of a record could not be read, and where it is kept, for as long as it is there.
+
+    Parameters
+    ----------
+    record
+        As it was read.
+    namespace, name
+        Of the ConfigMap.
+    """
+    keys = ", ".join(sorted(record.apart))
+    kept = f"ConfigMap {namespace}/{name}: found {keys}, which could not be read, expected that somebody looks at it"
+    return [*record.unread, *([f"{kept} and deletes it"] if keys else ())]
+
+
+class _ReadParts:
+    """Reads one part of the record after another."""
+
+    def __init__(self, path: str, data: Mapping[str, str]) -> None:
+        self._path, self.data = path, data
+        self.apart = {key: text for key, text in data.items() if key.startswith(_APART)}
+        self.unread: list[str] = []
+
+    def read(self, part: str, read: Callable[[Mapping[str, str]], T], absent: T) -> T:
+        """Read a part; one that cannot be read counts as absent and goes apart."""
+        try:
+            return read(self.data)
+        except (ValueError, KeyError, TypeError, EOFError, OSError, zlib.error, msgspec.MsgspecError) as error:
+            found = f"{type(error).__name__} {error}"[:_LONGEST_TROUBLE]
+            self.apart |= {f"{_APART}{key}": self.data[key] for key in _PARTS[part] if key in self.data}
+            self.unread.append(f"{self._path}, key {part}: found {found}, expected what placer wrote")
+            return absent
+
+
+def _bytes(data: Mapping[str, str]) -> int:
+    """What the values and keys of a ConfigMap take there; values are sent as base64."""
+    return sum(len(key) + len(text) // 4 * 3 for key, text in data.items())
+
+
+def fitted(wanted: RecordedGangs) -> tuple[RecordedGangs, dict[str, str]]:
+    """Have a record fit into a ConfigMap: as much of it as has room, and its ``binaryData``.
+
+    What is not needed to bind is left out, one part after another: what could not be read, workloads and pods without
+    an answer, room that is kept for moved pods, and at last room that was made. Of several the larger half goes first,
+    so that what one tenant has of great length is not paid for by others.
+
+    Parameters
+    ----------
+    wanted
+        All of it. Its gangs have room (:data:`MOST_BYTES`).
+    """
+    found, dropped = wanted, dict[str, int]()
+    for part, less in _LESS.items():
+        while _bytes(data := _data(found)) > _MOST_OF_ALL and (left := less(found)) is not None:
+            found, count = left
+            dropped[part] = dropped.get(part, 0) + count
+    return replace(found, dropped=dropped, size=_bytes(data)), data
+
+
+def _data(record: RecordedGangs) -> dict[str, str]:
+    return packed(record.gangs, record.workloads, record.disruption, record.unanswered) | dict(record.apart)
+
+
+#: A record with less of a part, and how many entries of it were left out; None: there is nothing of it.
+_Less = tuple[RecordedGangs, int] | None
+
+
+def _less_apart(record: RecordedGangs) -> _Less:
+    return (replace(record, apart={}), len(record.apart)) if record.apart else None
+
+
+def _less_rejected(record: RecordedGangs) -> _Less:
+    by_size = sorted(record.workloads.items(), key=lambda each: len(msgspec.json.encode(_told_workload(*each))))
+    left = dict(sorted(by_size[: len(by_size) // 2]))
+    return (replace(record, workloads=left), len(by_size) - len(left)) if by_size else None
+
+
+def _less_unanswered(record: RecordedGangs) -> _Less:
+    pods = len(record.unanswered.pods)
+    return (replace(record, unanswered=UnansweredPods()), pods) if pods else None
+
+
+def _less_reserved(record: RecordedGangs) -> _Less:
+    kept = record.disruption.reservations
+    sizes = [sum(len(pod.text) for pod in each.pods.values()) for each in kept]
+    smaller = sorted(sorted(range(len(kept)), key=lambda at: sizes[at])[: len(kept) // 2])
+    left = replace(record.disruption, reservations=tuple(kept[at] for at in smaller))
+    return (replace(record, disruption=left), len(kept) - len(smaller)) if kept else None
+
+
+def _less_held(record: RecordedGangs) -> _Less:
+    held = record.disruption.held
+    return (replace(record, disruption=replace(record.disruption, held=None)), 1) if held is not None else None
+
+
+#: What is left out first, and by which name it is counted.
+_LESS: Mapping[str, Callable[[RecordedGangs], _Less]] = MappingProxyType(
+    {
+        "unreadable": _less_apart,
+        "rejected": _less_rejected,
+        "unanswered": _less_unanswered,
+        "reservations": _less_reserved,
+        "held": _less_held,
+    }
+)
 
 
 def packed(
@@ -297,10 +506,7 @@ def packed(
         _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size, len(each.shapes))
         for key, each in sorted(gangs.items())
     ]
-    rejected = [
-        _ToldWorkload(key, dict(each.nodes), each.reason, each.times, each.until)
-        for key, each in sorted(workloads.items())
-    ]
+    rejected = [_told_workload(key, each) for key, each in sorted(workloads.items())]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
     shapes = b"".join(
         digest + count.to_bytes(_SHAPE_BYTES - _BYTES)
@@ -315,6 +521,10 @@ def packed(
     if unanswered.pods:
         found["unanswered"] = _text([_ToldUnanswered(unanswered.version, _joined(unanswered.pods))])
     return found
+
+
+def _told_workload(key: Workload, each: RejectedWorkload) -> _ToldWorkload:
+    return _ToldWorkload(key, dict(each.nodes), each.reason, each.times, each.until)
 
 
 def _joined(pods: Iterable[bytes]) -> str:
@@ -394,7 +604,7 @@ def _counts(shapes: bytes) -> dict[bytes, int]:
 
 
 def _text(told: object) -> str:
-    return b64encode(gzip.compress(msgspec.json.encode(told), mtime=0)).decode()
+    return b64encode(gzip.compress(msgspec.json.encode(told), _EFFORT, mtime=0)).decode()
 
 
 def _read_text(text: str, kind: type[T]) -> T:

@@ -4,8 +4,9 @@ A kubelet that rejects a pod of ours knows something that the API server does no
 and gets nothing new for a while; or of the pod. Which one shows when another kubelet rejects a pod of the same workload
 too: then it is the *workload* that backs off, one minute at first and twice as long after each further rejection, an
 hour at most, and the nodes take others at once. So one workload that no kubelet takes costs a pool one node at a time.
-Whose pods they are, and which node they name, tenants may write themselves; so all workloads of a namespace together
-have few nodes cool down at a time, too.
+Of whom a pod says that it is, and which node it names, tenants may write themselves. So only pods count that placer
+bound or released by its own record (:func:`of_ours`), and all workloads of a namespace together have few nodes cool
+down at a time; beyond these the workload alone keeps off the node (:func:`kept_off`).
 
 What is released (``--enforce gates``) and not bound by its scheduler until it is given up counts the same, or a
 workload that its scheduler never takes would hold room again and again, under other names.
@@ -17,14 +18,15 @@ record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), wher
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from placer.cluster.reading.client import Server, listed
-from placer.cluster.reading.gang_record import RejectedWorkload
+from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
+from placer.cluster.reading.released import mark
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, Rejection, Workload, read_view
 from placer.instance import ANY_SCHEDULER, Key
@@ -34,7 +36,9 @@ __all__ = [
     "cooling_nodes",
     "failed_pods",
     "failed_selector",
+    "kept_off",
     "not_bound",
+    "of_ours",
     "rejection_of",
     "remembered",
     "waiting_workloads",
@@ -96,6 +100,20 @@ def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | No
     """That its kubelet rejected a pod of ours."""
     named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
     return pod.rejection if named or (gates and pod.only_node is not None) else None
+
+
+def of_ours(rejections: Iterable[Rejection], record: RecordedGangs) -> list[Rejection]:
+    """Those of pods that placer bound and no kubelet had answered for, or that are of a gang it has begun to bind.
+
+    Parameters
+    ----------
+    rejections
+        Of any pods.
+    record
+        As the pass before has left it.
+    """
+    known = record.unanswered.pods.union(*(gang.pods for gang in record.gangs.values()))
+    return [each for each in rejections if not known.isdisjoint(digests([each.uid, mark(each.uid, each.node)]))]
 
 
 def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
@@ -207,6 +225,15 @@ def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, no
         if not each.times:
             lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
     return {name for nodes in lately.values() for _, name in sorted(nodes)[-_MOST_COOLING:]}
+
+
+def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:
+    """Workloads to the node whose kubelet rejected them lately, where that one takes others: it does not cool down.
+
+    However many nodes cool down for a namespace, what one has just rejected does not go there again at once.
+    """
+    latest = {key: max(each.nodes, key=each.nodes.__getitem__) for key, each in known.items() if not each.times}
+    return {key: node for key, node in latest.items() if node not in cooling}
 
 
 def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:

@@ -5,47 +5,36 @@ is younger than the list. Kinds that the cluster does not know are not there, wh
 one it is noted, and so is every object of a version that is not read (``served_kinds``). Nothing secret is asked for:
 the only ConfigMaps are those that a NetworkTopology names.
 
-A new node gets its pods of DaemonSets within seconds, and pods that fill it before keep them out. Where a DaemonSet
-wants a pod on a node and none is, its room is held by a *placeholder pod*: it is in the snapshot alone, has no owner,
-and is nominated to the node, as any pod that another scheduler is about to bind. It goes when the DaemonSet's pod
-comes. A DaemonSet whose pods never come, for their size or a quota, would take a whole cluster so at no cost: room is
-held for pods that fit an empty node, on nodes that are new, and on others for a DaemonSet that runs on most. Source:
-Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside what they say).
+Room for pods of DaemonSets that are still to come is held by pods that are in the snapshot alone (``daemon_sets``).
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, server_time, whole_list
-from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.daemon_sets import DAEMON_SETS, DAEMON_SETS_PATH, daemon_room, new_nodes, trusted_namespaces
+from placer.cluster.reading.field_filter import is_of_kind, list_reader, readable, unreadable
 from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.served_kinds import ServedKinds, referred
-from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView, read_view
+from placer.cluster.reading.views import ObjectView, PodView, TopologyView, read_view
 from placer.errors import ClusterError
-from placer.instance import Key, Node
-from placer.instance.eligibility import ConstraintsPool, too_long
+from placer.instance import Key
 from placer.instance.instance_builder import read_nodes
 from placer.instance.pod_states import HOLD_GATE
-from placer.instance.requests import pod_requests
-from placer.kube.base import LONGEST_NAME, Metadata, controller
-from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
-from placer.kube.pod import TERMINAL_PHASES, PodManifest, PodSpec
 from placer.kube.unread_kinds import LIMITS, UnreadLimit
-from placer.manifests import ENFORCED, NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
+from placer.manifests import ENFORCED, NEVER_SET_ASIDE, SNAPSHOT, Objects, Text, split, validate
 
 __all__ = [
     "LISTED",
@@ -54,9 +43,6 @@ __all__ = [
     "Identity",
     "Lists",
     "Snapshot",
-    "is_placeholder",
-    "placeholder_for",
-    "placeholders",
     "take",
     "whole_kind",
 ]
@@ -132,6 +118,8 @@ class Snapshot:
         Resource to how many of it there are.
     gates
         Whether pods that have the hold gate alone are ours (``--enforce gates``).
+    no_room
+        Namespace to the pods of DaemonSets that are to come and for which no room is held, since it may hold no more.
     """
 
     scheduler_name: str
@@ -139,6 +127,7 @@ class Snapshot:
     versions: Mapping[str, str]
     counts: Mapping[str, int]
     gates: bool = False
+    no_room: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
@@ -153,12 +142,14 @@ class Snapshot:
 
     def of_kind(self, kind: str) -> Iterator[bytes]:
         """Text of the objects of a kind, of whichever group."""
-        return (item for item in self.items if _is(item, kind))
+        return (item for item in self.items if is_of_kind(item, kind))
 
     def without(self, kinds: Iterable[str]) -> Snapshot:
         """The same without all objects of some kinds."""
         apart = tuple(kinds)
-        return replace(self, items=tuple(item for item in self.items if not any(_is(item, kind) for kind in apart)))
+        return replace(
+            self, items=tuple(item for item in self.items if not any(is_of_kind(item, kind) for kind in apart))
+        )
 
     def write(self, target: str | Path) -> None:
         """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""
@@ -212,6 +203,7 @@ def take(
     lists: Lists | None = None,
     *,
     gates: bool = False,
+    served: ServedKinds | None = None,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
 
@@ -227,6 +219,8 @@ def take(
         Gives the lists of the kinds; default: all are asked for.
     gates
         Whether pods that have the hold gate alone are ours.
+    served
+        Which kinds there are; default: it is asked for.
 
     Raises
     ------
@@ -235,13 +229,14 @@ def take(
     BadInstance
         An object has a field of a wrong type.
     """
-    taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists)
+    kinds = ServedKinds(server) if served is None else served
+    taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists, kinds)
     for attribute in LISTED:
         taker.take(BY_ATTRIBUTE[attribute])
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
         taker.take(BY_ATTRIBUTE["replica_sets"])
     taker.take_measurements()
-    wanted = _daemon_sets(server)
+    wanted = taker.daemon_sets()
     taker.take(BY_ATTRIBUTE["pods"])
     taker.hold_room(wanted)
     taker.note_absent()
@@ -252,19 +247,21 @@ def take(
         versions=taker.versions,
         counts=taker.counts,
         gates=gates,
+        no_room=taker.no_room,
     )
 
 
 class _Taker:
     """Collects lists."""
 
-    def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists) -> None:
+    def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists, served: ServedKinds) -> None:
         self._server, self._watch, self._lists = server, watch, lists
         self.items: list[bytes] = []
         self.versions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        self._served = ServedKinds(server)
+        self._served = served
         self._absent: list[str] = []
+        self.no_room: Mapping[str, int] = {}
 
     def has(self, kind: str) -> bool:
         """Whether there is an object of a kind, of whichever group."""
@@ -296,20 +293,20 @@ class _Taker:
                     )
                 namespace = each.metadata.namespace if info.namespaced else ""
                 wrong = f"apiVersion: found {group}/{version}, which is not read, expected {expected}"
-                self.items.append(_unreadable(expected, info.kind, namespace, each.metadata.name, wrong))
+                self.items.append(unreadable(expected, info.kind, namespace, each.metadata.name, wrong))
 
     def note_absent(self) -> None:
         """Note the kinds that the server does not serve and that objects refer to."""
         for info in referred(self._absent, self.items):
             expected = f"{info.group}/{info.versions[0]}"
             wrong = f"found no such kind in the cluster, expected {expected}, which objects refer to"
-            self.items.append(_unreadable(expected, info.kind, "", "*", wrong))
+            self.items.append(unreadable(expected, info.kind, "", "*", wrong))
 
     def note_limits(self) -> None:
         """Note kinds that are not read and that limit pods: those that pods name, and those of whole namespaces."""
         for limit in LIMITS:
             marks = [json.dumps(each).encode() for each in limit.marks]
-            is_named = any(mark in item for item in self.items if _is(item, "Pod") for mark in marks)
+            is_named = any(mark in item for item in self.items if is_of_kind(item, "Pod") for mark in marks)
             if not limit.on_making and (is_named or limit.of_namespace):
                 for group in limit.groups:
                     self._note_limit(limit, group)
@@ -328,11 +325,18 @@ class _Taker:
             document = {"apiVersion": f"{group}/{version}", "kind": limit.kind, "metadata": metadata}
             self.items.append(msgspec.json.encode(document))
 
-    def hold_room(self, wanted: Iterable[DaemonSetView]) -> None:
+    def daemon_sets(self) -> Sequence[bytes]:
+        """List the DaemonSets."""
+        return self._lists(DAEMON_SETS_PATH, DAEMON_SETS, "apps/v1", partial(self._watch, DAEMON_SETS.plural))[0]
+
+    def hold_room(self, wanted: Iterable[bytes]) -> None:
         """Add what holds room for pods of DaemonSets that are not there yet."""
-        nodes = (item for item in self.items if _is(item, "Node"))
-        pods = (item for item in self.items if _is(item, "Pod"))
-        self.items += list(placeholders(wanted, nodes, pods, server_time(self._server)))
+        nodes = list(readable(BY_ATTRIBUTE["nodes"], (item for item in self.items if is_of_kind(item, "Node"))))
+        new = new_nodes(nodes, server_time(self._server))
+        pods = (item for item in self.items if is_of_kind(item, "Pod"))
+        found = daemon_room(wanted, read_nodes(nodes), new, pods, trusted_namespaces(self.items))
+        self.items += found.items
+        self.no_room = found.refused
 
     def take_measurements(self) -> None:
         """Get the ConfigMaps that NetworkTopologies name."""
@@ -344,7 +348,7 @@ class _Taker:
                 answer = self._server.get(f"/api/v1/namespaces/{segment(namespace)}/configmaps/{segment(name)}")
             except Forbidden:
                 found = "found no right to read it, expected a Role in its namespace (deploy/measurements)"
-                self.items.append(_unreadable("v1", "ConfigMap", namespace, name, found))
+                self.items.append(unreadable("v1", "ConfigMap", namespace, name, found))
                 continue
             if answer.status == 200:
                 listed = b'{"metadata": {}, "items": [' + answer.text + b"]}"
@@ -353,7 +357,7 @@ class _Taker:
 
     def _measurements(self) -> Iterator[tuple[str, str]]:
         for item in self.items:
-            if _is(item, "NetworkTopology"):
+            if is_of_kind(item, "NetworkTopology"):
                 topology = read_view(item, TopologyView)
                 if topology.measurements:
                     yield topology.metadata.namespace, topology.measurements
@@ -387,134 +391,3 @@ def whole_kind(
             raise ClusterError(f"{path}: found status 404, but the server lists the kind") from error
         raise
     return [item for page in found for item in page.items or ()], found[0].metadata.resource_version
-
-
-def _is(item: bytes, kind: str) -> bool:
-    """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
-    return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
-
-
-def _unreadable(api_version: str, kind: str, namespace: str, name: str, wrong: str) -> bytes:
-    """What is kept of an object of which nothing can be read: what it is called, and why."""
-    metadata = {"namespace": namespace, "name": name, "annotations": {UNREADABLE: wrong}}
-    return msgspec.json.encode({"apiVersion": api_version, "kind": kind, "metadata": metadata})
-
-
-# --------------------------------------------------------------------------------------------------------- DaemonSets
-
-#: Its pods would be ours to place otherwise, should they name our scheduler.
-_OTHER_SCHEDULER = "daemonset-controller"
-_KIND = "DaemonSet"
-#: What takes room, and what ports, of a pod's spec.
-_ROOM = ("containers", "initContainers", "resources", "overhead", "hostNetwork")
-#: Taints that the controller lets its pods tolerate; a node that is not Ready gets nothing from us anyhow.
-_TOLERATED = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
-_TOLERATED_ON_HOST = "network-unavailable"
-#: For how long a node is new.
-_NEW = timedelta(minutes=10)
-
-
-def _daemon_sets(server: Server) -> list[DaemonSetView]:
-    """List the DaemonSets that are not being deleted."""
-    found = list(listed(server.get, "/apis/apps/v1/daemonsets", DaemonSetView))
-    return [each for each in found if each.metadata.deletion_timestamp is None]
-
-
-def placeholders(
-    wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: Iterable[bytes], now: datetime
-) -> Iterator[bytes]:
-    """Make the pods that hold room for those that are not there yet.
-
-    Parameters
-    ----------
-    wanted
-        DaemonSets.
-    nodes, pods
-        Of the cluster, as a snapshot keeps them.
-    now
-        When, by the server's clock.
-    """
-    ordered = sorted(wanted, key=lambda each: (each.metadata.namespace, each.metadata.name))
-    if not ordered:
-        return
-    there = set(_there(pods))
-    written_nodes = list(readable(BY_ATTRIBUTE["nodes"], nodes))
-    by_name = read_nodes(written_nodes)
-    new = {name: by_name[name] for name in _new_nodes(written_nodes, now)}
-    for each in ordered:
-        namespace, name, spec = each.metadata.namespace, each.metadata.name, each.pod_spec
-        written = _foreseen(namespace, name, spec)
-        if written is None:
-            wrong = "spec.template.spec: found what cannot be read, or is too long, expected the spec of a pod"
-            yield _unreadable("apps/v1", _KIND, namespace, name, wrong)
-            continue
-        held = {key: value for key, value in spec.items() if key in _ROOM}
-        pod = msgspec.json.decode(_pod(namespace, name, held | {"schedulerName": _OTHER_SCHEDULER}))
-        for node in _open_to(written.spec, by_name if each.is_running else new):
-            if (Key(namespace, name), node) not in there:
-                metadata = {"name": _name(name, node), "namespace": namespace}
-                yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": node}})
-
-
-def _foreseen(namespace: str, name: str, spec: dict[str, Any]) -> PodManifest | None:
-    """A pod of a DaemonSet as its controller makes it; None where its spec is none, or longer than is looked at."""
-    try:
-        found = next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
-    except (msgspec.ValidationError, TypeError):
-        return None
-    return None if found is None or any(too_long(found.spec)) else found
-
-
-def _open_to(spec: PodSpec, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Nodes that pods may run on, and would have room on were they empty."""
-    constraints, requests = ConstraintsPool().of(spec), pod_requests(spec)
-    for name, node in nodes.items():
-        if constraints.admits(node) and requests.fits(node.allocatable):
-            yield name
-
-
-def _new_nodes(nodes: Iterable[NodeManifest], now: datetime) -> Iterator[str]:
-    """Names of nodes that came a short while ago, or do not say when."""
-    for node in nodes:
-        since = node.metadata.creation_timestamp
-        if since is None or now - since < _NEW:
-            yield node.name
-
-
-def placeholder_for(metadata: Metadata, namespace: str, node: str) -> Key | None:
-    """The placeholder that a pod takes the place of when it is on a node; None for a pod of no DaemonSet."""
-    owner = controller(metadata)
-    return Key(namespace, _name(owner.name, node)) if owner is not None and owner.kind == _KIND else None
-
-
-def is_placeholder(key: Key) -> bool:
-    """Whether a pod is a placeholder; no name of a real one has a colon."""
-    return ":" in key.name
-
-
-def _name(daemon_set: str, node: str) -> str:
-    name = f"{daemon_set}:{node}"
-    return name if len(name) <= LONGEST_NAME else f":{hashlib.sha256(name.encode()).hexdigest()}"
-
-
-def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
-    """DaemonSets and nodes on which they have a pod that has not ended."""
-    for item in pods:
-        if b'"DaemonSet"' in item:
-            pod = read_view(item, PodView)
-            for owner in pod.metadata.owner_references or ():
-                if owner.kind == _KIND and pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES:
-                    yield Key(pod.metadata.namespace, owner.name), pod.spec.node_name
-
-
-def _tolerant(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with what the controller adds to it."""
-    taints = (*_TOLERATED, _TOLERATED_ON_HOST) if spec.get("hostNetwork") else _TOLERATED
-    added = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoSchedule"} for taint in taints]
-    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *added]}
-
-
-def _pod(namespace: str, name: str, spec: dict[str, Any]) -> bytes:
-    """A pod, with what a snapshot keeps of one."""
-    pod = msgspec.json.encode({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
-    return list_reader(BY_ATTRIBUTE["pods"], "v1").object(pod)

@@ -13,12 +13,13 @@ itself: controllers that begin a gang anew leave just the same behind.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from placer.cluster.reading.client import Follower
-from placer.cluster.reading.gang_record import UnansweredPods, digests
+from placer.cluster.reading.gang_record import RecordedGangs, UnansweredPods, digests
 from placer.cluster.reading.rejections import failed_selector, rejection_of
+from placer.cluster.reading.released import mark
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection, read_view
 from placer.cluster.reading.watch import Enough, Watch, is_up_to
@@ -119,14 +120,14 @@ class RejectedSince:
 
 
 def unanswered_after(
-    before: UnansweredPods, snapshot: Snapshot, uids: Collection[str], *, heard_between: bool
+    record: RecordedGangs, snapshot: Snapshot, uids: Collection[str], *, heard_between: bool
 ) -> tuple[UnansweredPods, str | None]:
     """What is to be recorded when a pass ends; and what is too much to be recorded.
 
     Parameters
     ----------
-    before
-        What is recorded.
+    record
+        As it is: who bound what of its gangs is forgotten once they are complete, and their kubelets may be silent.
     snapshot
         Of the pass; what happened after it, the next pass asks for.
     uids
@@ -134,11 +135,9 @@ def unanswered_after(
     heard_between
         Whether what happens until the next pass is heard anyway: then nothing is recorded for its resourceVersion only.
     """
-    pods = set(digests(uids))
-    for item in snapshot.of_kind("Pod") if before.pods else ():
-        pod = read_view(item, PodView)
-        if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:
-            pods |= digests([pod.metadata.uid]) & before.pods
+    before = record.unanswered
+    ours = before.pods.union(*(gang.pods for gang in record.gangs.values()))
+    pods = digests((*uids, *_silent(snapshot, ours))) if ours else digests(uids)
     kept = frozenset(sorted(pods)[:_MOST_PODS])
     trouble = None
     if len(kept) < len(pods):
@@ -146,3 +145,13 @@ def unanswered_after(
     if not kept or (heard_between and kept == before.pods):
         return (before if kept else UnansweredPods()), trouble
     return UnansweredPods(snapshot.versions["pods"], kept), trouble
+
+
+def _silent(snapshot: Snapshot, ours: frozenset[bytes]) -> Iterator[str]:
+    """Uids of those of some pods that have a node and no answer of its kubelet."""
+    for item in snapshot.of_kind("Pod"):
+        pod = read_view(item, PodView)
+        if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:
+            uid = pod.metadata.uid
+            if not ours.isdisjoint(digests([uid, mark(uid, pod.spec.node_name)])):
+                yield uid

@@ -20,6 +20,7 @@ from placer.instance.pod_states import HOLD_GATE
 
 __all__ = [
     "NODE_FIELD",
+    "DaemonSetCounts",
     "DaemonSetView",
     "KubeletAnswer",
     "ListMetadata",
@@ -67,6 +68,8 @@ _REASONS = frozenset(
 NODE_FIELD = "metadata.name"
 #: Most characters of a kind and of a name; references to owners and annotations are not held to that by the server.
 _LONGEST_KIND, _LONGEST_NAME = 63, 253
+#: Most bytes of a reason, which a kubelet may make as long as an object: it is recorded, and a label of metrics.
+_LONGEST_REASON = 63
 #: How the message begins of every pod that a kubelet since Kubernetes 1.27 did not admit, whatever the reason.
 _REJECTED = "Pod was rejected:"
 
@@ -121,12 +124,13 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """That a kubelet did not admit a pod: of which workload, on which node, why and when."""
+    """That a kubelet did not admit a pod: of which workload, on which node, why and when; ``uid`` is the pod's."""
 
     workload: Workload
     node: str
     reason: str
     when: datetime
+    uid: str = ""
 
 
 class ListMetadata(msgspec.Struct, rename="camel"):
@@ -328,7 +332,8 @@ class PodView(ObjectView):
         if self.kubelet_answer is not KubeletAnswer.REJECTED or not self.spec.node_name:
             return None
         when = self.scheduled_at or datetime.min.replace(tzinfo=UTC)
-        return Rejection(self.workload, self.spec.node_name, self.status.reason or "Failed", when)
+        reason = (self.status.reason or "Failed").encode()[:_LONGEST_REASON].decode(errors="ignore")
+        return Rejection(self.workload, self.spec.node_name, reason, when, self.metadata.uid)
 
     @property
     def scheduled(self) -> ConditionView | None:
@@ -343,37 +348,28 @@ class PodView(ObjectView):
         return max((msgspec.convert(text, datetime) for text in texts if text is not None), default=None)
 
 
-class _Template(msgspec.Struct):
-    spec: dict[str, Any] | None = None
+class DaemonSetCounts(msgspec.Struct, rename="camel"):
+    """The status of a DaemonSet, in part."""
 
-
-class _DaemonSetSpec(msgspec.Struct):
-    template: _Template | None = None
-
-
-class _DaemonSetStatus(msgspec.Struct, rename="camel"):
     desired_number_scheduled: int = 0
     number_ready: int = 0
+    observed_generation: int = 0
 
 
 class DaemonSetView(ObjectView, kw_only=True):
     """A DaemonSet, in part."""
 
-    spec: _DaemonSetSpec | None = None
-    status: _DaemonSetStatus | None = None
+    status: DaemonSetCounts | None = None
 
     @property
-    def is_running(self) -> bool:
-        """Whether all its pods are ready but for a tenth, or one of few; so its controller says, and no tenant may."""
-        status = self.status or _DaemonSetStatus()
-        missing = status.desired_number_scheduled - status.number_ready
-        return missing <= max(1, status.desired_number_scheduled // 10)
+    def counts(self) -> DaemonSetCounts:
+        """Its status, with zeros where its controller has not seen it."""
+        return self.status or DaemonSetCounts()
 
     @property
-    def pod_spec(self) -> dict[str, Any]:
-        """What its pods are made from, whole; empty where there is none."""
-        template = self.spec.template if self.spec is not None else None
-        return (template.spec if template is not None else None) or {}
+    def may_want_pods(self) -> bool:
+        """Whether there is a node for its pods; so its controller says, unless it has not seen it yet."""
+        return self.counts.desired_number_scheduled > 0 or self.counts.observed_generation == 0
 
 
 class _TopologySpec(msgspec.Struct, rename="camel"):

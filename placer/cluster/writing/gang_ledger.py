@@ -15,7 +15,7 @@ from placer.cluster.reading.gang_record import (
     RecordedGangs,
     RejectedWorkload,
     UnansweredPods,
-    packed,
+    fitted,
     read_record,
     record_path,
 )
@@ -28,8 +28,12 @@ __all__ = ["write_record"]
 #: Seconds between tries, and to wait for an answer: without a record nothing is bound, so it is tried for a while.
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _PATIENCE = 5.0
+#: Seconds after which nothing is tried again, also where the server wants to be asked later.
+_LONGEST = 30.0
 #: Answers after which what is there has to be read.
 _IN_DOUBT = (200, 201, 404, 409)
+#: Answers after which the same may be taken a little later.
+_AGAIN = frozenset((429, *range(500, 600)))
 
 
 def write_record(
@@ -55,6 +59,11 @@ def write_record(
     gangs, workloads, disruption, unanswered
         What is to be recorded; of the last two by default what is so already.
 
+    Returns
+    -------
+    RecordedGangs
+        The record as it is by now; ``dropped`` says for how much of it there was no room.
+
     Raises
     ------
     ClusterError
@@ -62,31 +71,52 @@ def write_record(
     """
     disturbed = before.disruption if disruption is None else disruption
     silent = before.unanswered if unanswered is None else unanswered
-    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed, silent)
-    return before if wanted == before else _written(server, namespace, name, before, wanted)
+    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed, silent, before.apart)
+    if wanted == before:
+        return before
+    wanted, data = fitted(wanted)
+    if wanted == before:  # what is new has no room
+        return replace(before, dropped=wanted.dropped)
+    return _written(server, namespace, name, before, wanted, data)
 
 
-def _written(server: Writer, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs) -> RecordedGangs:
+def _written(
+    server: Writer,
+    namespace: str,
+    name: str,
+    before: RecordedGangs,
+    wanted: RecordedGangs,
+    data: Mapping[str, str],
+) -> RecordedGangs:
     """Write until it is known that it is done. Where that is in doubt, what is there by now tells."""
-    data = packed(wanted.gangs, wanted.workloads, wanted.disruption, wanted.unanswered)
-    trouble, version = "", before.version
-    for pause in (*_PAUSES, 0.0):
+    trouble, version, until = "", before.version, time.monotonic() + _LONGEST
+    for pause in (*_PAUSES, _LONGEST):  # none after the last try
+        wait = pause
         try:
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
             if written := _version(answer):
                 return replace(wanted, version=written)
-            trouble = f"{answer.status} {answer.message}"
+            trouble, wait = f"{answer.status} {answer.message}", max(filter(None, (pause, answer.again_after)))
             if answer.status in _IN_DOUBT and (version or answer.status != 404):
                 there = _unless_anothers(read_record(server, namespace, name), namespace, name, before, wanted)
                 if _says(there, wanted):
-                    return there
+                    return replace(wanted, version=there.version)
                 version = there.version
-            elif answer.status < 500 and answer.status != 429:
+            elif answer.status not in _AGAIN:
                 break
         except Unanswered as error:
             trouble = str(error)
-        time.sleep(pause)
+        if not _waited(wait, until):
+            break  # to ask earlier than the server wants would not help
     raise _refused(namespace, name, trouble)
+
+
+def _waited(seconds: float, until: float) -> bool:
+    """Wait, unless that would be for too long."""
+    goes = time.monotonic() + seconds <= until
+    if goes:
+        time.sleep(seconds)
+    return goes
 
 
 def _unless_anothers(

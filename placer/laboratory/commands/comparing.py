@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import BadInstance
+from placer.errors import BadInstance, UsageError
+from placer.laboratory.commands.comparing_passes import compare_passes
 from placer.laboratory.commands.shared import (
     BREAKS,
     BROKEN,
@@ -57,7 +58,13 @@ def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
     parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    parser.add_argument("instance", nargs="*", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    parser.add_argument(
+        "--passes",
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="in place of INSTANCE: folders of passes that --save kept, or Placements; what NEW would bind otherwise",
+    )
     add_reading(parser, lenient=True)
     rows = parser.add_argument_group("rows")
     rows.add_argument(
@@ -79,6 +86,10 @@ def _compare(options: argparse.Namespace) -> int:
     from placer.laboratory.compare import beside_today
     from placer.progress import Progress
 
+    if options.passes is not None:
+        return compare_passes(options)
+    if not options.instance:
+        raise UsageError("the following arguments are required: INSTANCE")
     if options.output not in (None, "-"):
         writable([Path(options.output)])
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)

@@ -12,13 +12,14 @@ are moved, k whether a group (or subgroup) goes on, m whether it is moved as a w
   of no lower one is.
 
 Values: evicted = sum of weights of size - S - M; a group counts as one unit unless k + m, else its pods one by one.
+What goes as one has the priority of its most urgent pod: pods that go are counted apart by the unit in which they go.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +27,7 @@ from ortools.sat.python import cp_model
 
 from placer.deadline import Deadline
 from placer.dense import Solution
-from placer.disruption import Disruption
+from placer.disruption import Disruption, unit_priority
 from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
@@ -50,6 +51,7 @@ class _Counted:
     least: int
     policy: int
     whole: bool
+    priority: int
     stays: dict[int, Linear]
     moves: dict[int, Linear]
     #: Class of copies to the classes of the pods that they are of.
@@ -112,6 +114,8 @@ class DisturbanceRows:
         self.gone: dict[int, Linear] = defaultdict(Linear)
         self.lost: dict[int, Linear] = defaultdict(Linear)
         self.gone_of_queues: dict[tuple[str, int], Linear] = defaultdict(Linear)
+        #: Most pods of each priority that may go, of all and of such a queue.
+        self.most: dict[int | tuple[str, int], int] = defaultdict(int)
         for group in lifted.groups:
             self._group(group)
         self._idle()
@@ -181,9 +185,9 @@ class DisturbanceRows:
                 origins[copy][class_of[key]] = None
         moves = {index: self._placed(index) for index in origins}
         sizes = {index: classes[index].size for index in (*stays, *moves)}
-        return _Counted(
-            part.least, part.policy, part.whole, stays, moves, {key: list(each) for key, each in origins.items()}, sizes
-        )
+        copied = {key: list(each) for key, each in origins.items()}
+        priority = unit_priority(self.lifted.before, part.pods)
+        return _Counted(part.least, part.policy, part.whole, priority, stays, moves, copied, sizes)
 
     def _placed(self, index: int) -> Linear:
         """How many pods of a class are placed; of those to stay also the copies that do while their group waits on."""
@@ -233,31 +237,61 @@ class DisturbanceRows:
         keep, move = kept
         if part.least and part.whole:
             # A subgroup of a group that goes on is a unit.
-            self.evicted_units[group.priority].plus(1, going_on).plus(-1, keep, move)
+            self.evicted_units[part.priority].plus(1, going_on).plus(-1, keep, move)
             self.moved_units.plus(1, move)
         copied = {index for origins in part.origins.values() for index in origins}
         for copy, origins in part.origins.items():
-            self._pods(group, part, origins, part.moves[copy], keep)
+            self._pods(group, part, origins, part.moves[copy], going_on, keep)
         for index in part.stays.keys() - copied:
-            self._pods(group, part, [index], Linear(), keep)
+            self._pods(group, part, [index], Linear(), going_on, keep)
 
-    def _pods(self, group: LiftedGroup, part: _Counted, origins: Sequence[int], moves: Linear, keep: Linear) -> None:
+    def _pods(
+        self,
+        group: LiftedGroup,
+        part: _Counted,
+        origins: Sequence[int],
+        moves: Linear,
+        going_on: Linear,
+        keep: Linear,
+    ) -> None:
         """Count equal pods: those that go and are not moved are evicted, one by one unless they go with others."""
-        weight = self.weights[self.dense.classes[origins[0]].pods[0]]
+        first = self.lifted.before.pods[self.dense.classes[origins[0]].pods[0]]
+        size = sum(part.sizes[index] for index in origins)
         gone = part.gone(origins)
         lost = Linear().plus(1, gone).plus(-1, moves)
-        self.gone[group.priority].plus(1, gone)
-        queue = self.lifted.before.keeping_queue(self.lifted.before.pods[self.dense.classes[origins[0]].pods[0]])
-        if queue is not None:
-            self.gone_of_queues[queue, group.priority].plus(1, gone)
-        self.lost[group.priority].plus(1, lost)
-        self.evicted[group.priority].plus(weight, lost)
+        own = group.priority if group.goes_whole else first.unit_priority
+        units = [each for each in _with_others(group, part, going_on, keep) if each[0] != own]
+        queue, weight = self.lifted.before.keeping_queue(first), self.weights[first.key]
+        for priority, row in self._by_unit(gone, own, units, size):
+            self.most[priority] += size
+            self.gone[priority].plus(1, row)
+            if queue is not None:
+                self.most[queue, priority] += size
+                self.gone_of_queues[queue, priority].plus(1, row)
+        for priority, row in self._by_unit(lost, own, units, size):
+            self.lost[priority].plus(1, row)
+            self.evicted[priority].plus(weight, row)
         self.moved.plus(weight, moves)
         self.moved_pods.plus(1, moves)
         if group.unit_size == 1:
-            size = sum(part.sizes[index] for index in origins)
-            self.evicted_units[group.priority].plus(1, self._alone(lost, keep, size))
+            self.evicted_units[own].plus(1, self._alone(lost, keep, size))
             self.moved_units.plus(1, self._alone(moves, keep, size))
+
+    def _by_unit(
+        self, pods: Linear, own: int, units: Iterable[tuple[int, Linear]], size: int
+    ) -> Iterator[tuple[int, Linear]]:
+        """How many of some equal pods, at most ``size``, go alone, and in each unit of another priority; ``units`` say
+        of which and whether it goes.
+        """
+        alone = Linear().plus(1, pods)
+        for priority, goes in units:
+            row = Linear().add(1, self.variables.integer(size, partial(_where, pods, goes)))
+            self._at_most(row, pods)
+            self._at_most(row, Linear().plus(size, goes))
+            self._at_most(Linear().plus(1, pods).plus(size, goes), Linear(constant=size).plus(1, row))
+            alone.plus(-1, row)
+            yield priority, row
+        yield own, alone
 
     def _alone(self, pods: Linear, keep: Linear, size: int) -> Linear:
         """How many of some pods go alone: all of them while enough others stay, else none."""
@@ -304,7 +338,7 @@ class DisturbanceRows:
                 admitted[group.priority].add(1, active)
         for rows, moves in ((self.lost, False), (self.gone, True)):
             for priority, row in rows.items():
-                most = row.constant
+                most = self.most[priority]
                 gainers = (each for level, each in admitted.items() if self._may_go(priority, level, moves=moves))
                 self._at_most(row, Linear().plus(most, *gainers))
         for priority, row in self.gone.items():
@@ -320,7 +354,7 @@ class DisturbanceRows:
                 group = self.dense.groups[bundle.members[0]]
                 gains = group.need_weight and group.priority > priority
                 if active is not None and gains and before.waiting_queue(before.groups[group.key]) == queue:
-                    gainers.add(row.constant, active)
+                    gainers.add(self.most[queue, priority], active)
             self._at_most(row, gainers)
 
     def _may_go(self, priority: int, gainer: int, *, moves: bool) -> bool:
@@ -338,6 +372,14 @@ class DisturbanceRows:
         """Group to how many of its kind are admitted."""
         groups = self.dense.groups
         return {groups[member].key: active for bundle, active in self._gangs() for member in bundle.members}
+
+
+def _with_others(group: LiftedGroup, part: _Counted, going_on: Linear, keep: Linear) -> Iterator[tuple[int, Linear]]:
+    """Units of several pods that a pod may go in: of which priority, and whether it goes."""
+    if group.whole:
+        yield group.priority, Linear(constant=1).plus(-1, going_on)
+    if part.least and part.whole:
+        yield part.priority, Linear().plus(1, going_on).plus(-1, keep)
 
 
 def _moves(parts: Iterable[_Counted]) -> Linear:
@@ -358,6 +400,11 @@ def _any_without(row: Linear, others: Sequence[Linear], values: list[int]) -> in
 def _share(row: Linear, most: int, values: list[int]) -> int:
     """How many parts of so much a row is, rounded up."""
     return -(-value_at(row, values) // most)
+
+
+def _where(row: Linear, goes: Linear, values: list[int]) -> int:
+    """A row where something goes, else 0."""
+    return value_at(row, values) if value_at(goes, values) else 0
 
 
 def _at_least_none(row: Linear, values: list[int]) -> int:

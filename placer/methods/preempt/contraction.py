@@ -13,7 +13,7 @@ from functools import cached_property
 
 from placer.instance import Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
 from placer.instance.problem import NO_NEIGHBOURS, Policy
-from placer.methods.preempt.lifting import ANYWHERE, on_nodes, unit_priority
+from placer.methods.preempt.lifting import ANYWHERE, goes_whole, on_nodes
 from placer.quantity import Resources
 
 __all__ = ["ELSEWHERE", "Contraction"]
@@ -77,6 +77,20 @@ class Contraction:
             for pod in pods:
                 held.update(pod.requests)
             found[name] = {key: max(self.room[name][key], held[key]) for key in self.room[name].keys() | held.keys()}
+        return found
+
+    def least_alone(self, pod: Pod) -> int:
+        """The least priority of a unit with pods of the group of a pod that stands without it."""
+        return pod.unit_priority if pod.group is None else self._of_groups[pod.group]
+
+    @cached_property
+    def _of_groups(self) -> dict[GroupKey, int]:
+        """Group to the least priority of a unit of it."""
+        pods, found = self.instance.pods, dict[GroupKey, int]()
+        for key, group in self.instance.groups.items():
+            if group.bound:
+                least = max if goes_whole(group) else min
+                found[key] = least(pods[each].unit_priority for each in group.bound)
         return found
 
     def of(self, names: Collection[str]) -> Instance:
@@ -184,7 +198,7 @@ class _DomainPods:
             node=ELSEWHERE if beyond else pod.node,
             group=pod.group if near else None,
             sub_group=pod.sub_group if near else None,
-            priority=unit_priority(self.whole.instance, pod),
+            running_priority=pod.running_priority if near else self.whole.least_alone(pod),
             constraints=ANYWHERE,
             host_ports=(),
             neighbours=NO_NEIGHBOURS,

@@ -17,7 +17,7 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, released, without
+from placer.disruption import Disruption, released, unit_priority, without
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
@@ -25,7 +25,7 @@ from placer.methods.greedy.multi_start import greedy
 from placer.methods.preempt.contraction import Contraction
 from placer.methods.preempt.group_domains import group_domains, index_of, is_confined
 from placer.methods.preempt.knapsack import Victim, most_gained
-from placer.methods.preempt.lifting import lift, may_be_disturbed, on_nodes, unit_priority
+from placer.methods.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
 from placer.methods.preempt.plans import plan_of, planned
 from placer.placement import LOSSES, Placement, Score, Value, better
 from placer.score import score
@@ -164,7 +164,7 @@ class DomainSearch:
             count = min((room[resource] // amount for resource, amount in asked.items()), default=0)
             if count:
                 lost = self.contraction.members[name]
-                highest = max((unit_priority(self.instance, pod) for pod in lost), default=0)
+                highest = max((self._least_priorities[pod.key] for pod in lost), default=0)
                 ranked.append(
                     (bool(lost), highest, Fraction(self._weight(pod.key for pod in lost), count), name, count)
                 )
@@ -175,6 +175,10 @@ class DomainSearch:
             chosen.append(name)
             held += count
         return chosen
+
+    @cached_property
+    def _least_priorities(self) -> dict[Key, int]:
+        return least_priorities(self.instance)
 
     @cached_property
     def _weights(self) -> dict[Key, int]:
@@ -211,21 +215,35 @@ class DomainSearch:
 
     def _there(self, names: Sequence[str]) -> dict[int, list[Victim]]:
         """What may be evicted in a domain, by priority: what goes whole whatever else goes, and else single pods, of
-        which nothing is known about how many are a unit.
+        which nothing is known about how many are a unit, nor about which of several priorities it has.
         """
         found: dict[int, list[Victim]] = defaultdict(list)
         whole: dict[GroupKey, int] = defaultdict(int)
         for pod in (pod for name in names for pod in self.contraction.members[name]):
             group = None if pod.group is None else self.instance.groups[pod.group]
-            if group is not None and (group.disrupted_whole or group.placed_before <= group.min_member):
+            if group is not None and goes_whole(group):
                 whole[group.key] += self._weights[pod.key]
             else:
                 weight = self._weights[pod.key]
-                found[unit_priority(self.instance, pod)].append(Victim(weight, weight, int(group is None)))
+                for priority in self._may_be_of(pod.unit_priority, group):
+                    found[priority].append(Victim(weight, weight, int(group is None)))
         for key, gain in whole.items():
-            group = self.instance.groups[key]
-            found[group.priority].append(Victim(self._weight(group.bound), gain, 1))
+            pods = self.instance.groups[key].bound
+            found[unit_priority(self.instance, pods)].append(Victim(self._weight(pods), gain, 1))
         return found
+
+    def _may_be_of(self, own: int, group: Group | None) -> list[int]:
+        """Priorities of the units that a pod of a group may go in."""
+        if group is None:
+            return [own]
+        return [each for each in self._priorities_in[group.key] if each >= own]
+
+    @cached_property
+    def _priorities_in(self) -> dict[GroupKey, frozenset[int]]:
+        """Group to the priorities of the pods that run of it."""
+        pods = self.instance.pods
+        groups = self.instance.groups.items()
+        return {key: frozenset(pods[each].unit_priority for each in group.bound) for key, group in groups}
 
     def counted(self, names: Sequence[str], groups: int, comes: Collection[Key] = ()) -> int | None:
         """The weight that has to go in a domain for so many groups like this one, with some pods of it that run and

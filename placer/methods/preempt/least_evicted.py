@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from placer.instance import Group, Instance, Key
-from placer.methods.preempt.lifting import may_be_disturbed, unit_priority
+from placer.methods.preempt.lifting import least_priorities, may_be_disturbed
 from placer.placement import LOSSES, Score, Value
 from placer.quantity import Resources
 
@@ -52,10 +52,11 @@ def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
 
 
 def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
-    """Pods that may go for a priority, by their own, highest first."""
+    """Pods that may go for a priority, by the least of a unit that each may be of, highest first."""
     found: dict[int, list[Key]] = defaultdict(list)
+    least = least_priorities(instance)
     for key in may_be_disturbed(instance, highest):
-        found[unit_priority(instance, instance.pods[key])].append(key)
+        found[least[key]].append(key)
     return sorted(((priority, keys) for priority, keys in found.items() if priority < highest), reverse=True)
 
 

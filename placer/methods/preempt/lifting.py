@@ -7,7 +7,7 @@ D3) are a few rows about how many of each kind stay (:mod:`placer.methods.exact.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption
+from placer.disruption import Disruption, unit_priority
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.instance.problem import DisruptionBudget, Toleration
 from placer.outcome import Outcome
@@ -31,11 +31,12 @@ __all__ = [
     "Lifted",
     "LiftedGroup",
     "LiftedPart",
+    "goes_whole",
+    "least_priorities",
     "lift",
     "may_be_disturbed",
     "moved_key",
     "on_nodes",
-    "unit_priority",
     "waiting",
 ]
 
@@ -80,7 +81,7 @@ class LiftedGroup(NamedTuple):
     Parameters
     ----------
     priority
-        That of its units.
+        Of the unit that it is where it goes as a whole.
     parts
         Its subgroups, and its pods in none.
     whole
@@ -102,6 +103,11 @@ class LiftedGroup(NamedTuple):
     by_policy: Mapping[int, int] = {}
     unit_size: int = 1
     waits_as: GroupKey | None = None
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether all of it goes where any of it does."""
+        return self.whole and self.least == sum(len(part.pods) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,17 @@ class Lifted:
     def pods(self) -> tuple[Key, ...]:
         """Everything that may be disturbed."""
         return tuple(key for group in self.groups for part in group.parts for key in part.pods)
+
+    @cached_property
+    def priorities(self) -> tuple[int, ...]:
+        """Of the units that may go, highest first."""
+        found: set[int] = set()
+        for group in self.groups:
+            if group.whole:
+                found.add(group.priority)
+            if not group.goes_whole:
+                found.update(self.before.pods[key].unit_priority for part in group.parts for key in part.pods)
+        return tuple(sorted(found, reverse=True))
 
     @cached_property
     def standing(self) -> Placement:
@@ -177,8 +194,7 @@ class Lifted:
         found: list[tuple[str, int | None]] = []
         for value in score(self.before, Placement(), disturbing=True):
             if value.name == "moved":
-                priorities = sorted({group.priority for group in self.groups}, reverse=True)
-                found += [(name, priority) for priority in priorities for name in LOSSES]
+                found += [(name, priority) for priority in self.priorities for name in LOSSES]
             found.append((value.name, value.priority))
         return tuple(found)
 
@@ -199,11 +215,11 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
 
     What a queue keeps is among them where a group of the queue waits for which it may go.
     """
-    highest = _highest_of_queues(instance)
+    highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
     for pod in instance.pods.values():
         if pod.state is PodState.BOUND and not pod.protected:
-            own, queue = unit_priority(instance, pod), instance.keeping_queue(pod)
+            own, queue = least[pod.key], instance.keeping_queue(pod)
             if (instance.moves_only or own <= priority) and (queue is None or own < highest.get(queue, own)):
                 allowed[pod.key] = None
     kept = _kept(instance, allowed)
@@ -250,9 +266,18 @@ def _may_go(instance: Instance, key: Key, allowed: Collection[Key]) -> bool:
     return going.issubset(allowed) and all(len(each.pods & going) <= each.allowed for each in instance.budgets)
 
 
-def unit_priority(instance: Instance, pod: Pod) -> int:
-    """The priority of the unit that a pod is of: that of its group, or its own where it is in none."""
-    return pod.priority if pod.group is None else instance.groups[pod.group].priority
+def least_priorities(instance: Instance) -> dict[Key, int]:
+    """Bound pod to the least priority of a unit that it may be of: its own, but where all of its group goes with it."""
+    found = {pod.key: pod.unit_priority for pod in instance.pods.values() if pod.state is PodState.BOUND}
+    for group in instance.groups.values():
+        if group.bound and goes_whole(group):
+            found.update(dict.fromkeys(group.bound, unit_priority(instance, group.bound)))
+    return found
+
+
+def goes_whole(group: Group) -> bool:
+    """Whether all of a group goes for certain where any of it does."""
+    return group.disrupted_whole or group.placed_before <= group.min_member
 
 
 def moved_key(key: Key) -> Key:
@@ -358,7 +383,7 @@ class _Lifter:
 
     def lifted(self) -> Lifted:
         for key in self.by_group.pop(None, []):
-            kind = GroupKey(_OURS, str(self.unit_sizes.get(key, 1)), str(self.before.pods[key].priority))
+            kind = GroupKey(_OURS, str(self.unit_sizes.get(key, 1)), str(self.before.pods[key].unit_priority))
             self.by_group[kind].append(key)
         for name, keys in sorted(self.by_group.items(), key=lambda each: str(each[0])):
             if name is not None:
@@ -367,14 +392,14 @@ class _Lifter:
             if pod.state is PodState.PENDING:
                 self.pods[key] = self._still_waiting(pod)
         nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
-        queues = {name: replace(each, open=True) for name, each in self.before.queues.items()}
+        queues = {name: replace(each, open=True, namespaces=None) for name, each in self.before.queues.items()}
         groups = dict(sorted(self.groups.items()))
         instance = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
 
     def _still_waiting(self, pod: Pod) -> Pod:
         """A pending pod, which nodes and queues refuse as before."""
-        if self.before.closed_queue(pod.queue) is not None:
+        if self.before.closed_queue(pod.queue, pod.namespace) is not None:
             return replace(pod, unsupported=("its queue takes no new pods",))
         return replace(pod, constraints=self._elsewhere(pod.constraints))
 
@@ -397,7 +422,7 @@ class _Lifter:
 
     def _lone(self, name: GroupKey, keys: list[Key]) -> None:
         """Pods in no group, all of one priority: each goes alone unless told, and equal ones are counted."""
-        priority, size = self.before.pods[keys[0]].priority, self.unit_sizes.get(keys[0], 1)
+        priority, size = self.before.pods[keys[0]].unit_priority, self.unit_sizes.get(keys[0], 1)
         pending = [each for key in keys for each in self._wait(key, name, move=True)]
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
         self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
@@ -412,13 +437,18 @@ class _Lifter:
         copies = {key: self._wait(key, group.key, move=key not in stuck) for key in sorted(away)}
         self.groups[group.key] = lifted = _left(group, copies, stuck)
         if group.disrupted_whole:
-            self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+            self.lifted_groups.append(self._as_one(keys))
             return
         least = max(0, group.min_member - lifted.placed_before)
         by_role = self._roles(group, lifted)
         parts, by_policy = self._parts(group, lifted, away, stuck)
         whole = whole and bool(least or by_role or by_policy)
-        self.lifted_groups.append(LiftedGroup(group.priority, parts, whole, least, by_role, by_policy))
+        priority = unit_priority(self.before, keys)
+        self.lifted_groups.append(LiftedGroup(priority, parts, whole, least, by_role, by_policy))
+
+    def _as_one(self, keys: Sequence[Key]) -> LiftedGroup:
+        """A group of which all goes or nothing."""
+        return LiftedGroup(unit_priority(self.before, keys), (LiftedPart(tuple(keys)),), True, len(keys))
 
     def _waiting(self, group: Group, keys: list[Key]) -> None:
         """A group that waits for more pods: what runs of it is one unit, which is moved with it or stays."""
@@ -430,8 +460,7 @@ class _Lifter:
             name = GroupKey(_OURS, group.key.namespace, group.key.name)
             idle = tuple(sorted(self._idle(key, name) for key in keys))
             self.groups[name] = Group(name, priority=group.priority, pending=idle)
-            part = LiftedPart(tuple(keys))
-            self.lifted_groups.append(LiftedGroup(group.priority, (part,), True, len(keys), waits_as=group.key))
+            self.lifted_groups.append(self._as_one(keys)._replace(waits_as=group.key))
 
     def _idle(self, key: Key, group: GroupKey) -> Key:
         """Let a pod wait to stay while its group waits on; give the name."""
@@ -490,7 +519,7 @@ class _Lifter:
             sub_groups=tuple(replace(part, bound=()) for part in group.sub_groups),
         )
         self.groups[name] = Group(name, priority=group.priority, pending=tuple(pending))
-        self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+        self.lifted_groups.append(self._as_one(keys))
 
     def _beyond_limits(self, group: Group) -> bool:
         """Whether what runs spans more than C7 allows already."""
@@ -508,8 +537,8 @@ class _Lifter:
         """Let a pod wait to stay, and to be moved where it may be; give the names."""
         pod = self.before.pods[key]
         part = pod.sub_group if move else None
-        move = move and not pod.unsupported and self.before.closed_queue(pod.queue) is None
-        ties = (pod.constraints, pod.numa, pod.neighbours) if move else None
+        move = move and not pod.unsupported and self.before.closed_queue(pod.queue, pod.namespace) is None
+        ties = pod.unit_priority, (pod.constraints, pod.numa, pod.neighbours) if move else None
         alike = self.alike.setdefault(ties, len(self.alike))
         near = replace(pod.neighbours, spread=())
         self.pods[key] = replace(

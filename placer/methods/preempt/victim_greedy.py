@@ -16,9 +16,10 @@ from operator import add, ge, sub
 from typing import NamedTuple
 
 from placer.dense.dense_builder import make_dense
+from placer.disruption import unit_priority
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.preempt.group_domains import group_domains, index_of
-from placer.methods.preempt.lifting import may_be_disturbed, unit_priority
+from placer.methods.preempt.lifting import goes_whole, least_priorities, may_be_disturbed
 
 __all__ = ["Evictions", "cheapest_evictions"]
 
@@ -141,17 +142,14 @@ class _VictimGreedy:
     def _priorities(self) -> tuple[int, ...]:
         """Of all that may go, highest first."""
         pods = self.instance.pods
-        return tuple(sorted({unit_priority(self.instance, pods[key]) for key in self._candidates}, reverse=True))
+        return tuple(sorted({pods[key].unit_priority for key in self._candidates}, reverse=True))
 
     @cached_property
     def _candidates(self) -> frozenset[Key]:
         highest = max((group.priority for group in self.groups), default=0)
-        pods = self.instance.pods
-        return frozenset(
-            key
-            for key in may_be_disturbed(self.instance, highest)
-            if pods[key].node in self.instance.nodes and unit_priority(self.instance, pods[key]) < highest
-        )
+        pods, least = self.instance.pods, least_priorities(self.instance)
+        allowed = may_be_disturbed(self.instance, highest)
+        return frozenset(key for key in allowed if pods[key].node in self.instance.nodes and least[key] < highest)
 
     def _units(self, kept: frozenset[Key]) -> Iterator[_Evictable]:
         """What may go: pods that cannot do without each other as one, others alone."""
@@ -169,7 +167,7 @@ class _VictimGreedy:
         for key in sorted(self._candidates):
             name = self.instance.pods[key].group
             group = None if name is None else self.instance.groups[name]
-            if group is None or not (group.disrupted_whole or group.placed_before <= group.min_member):
+            if group is None or not goes_whole(group):
                 yield frozenset((key,))
             elif group.key not in whole:
                 whole.add(group.key)
@@ -181,7 +179,7 @@ class _VictimGreedy:
             pod = self.instance.pods[key]
             amounts = self.amounts(pod.requests)
             there[pod.node or ""] = [*map(add, there.get(pod.node or "", [0] * len(amounts)), amounts)]
-        priority = unit_priority(self.instance, self.instance.pods[min(pods)])
+        priority = unit_priority(self.instance, pods)
         loss = [0] * (2 * len(self._priorities))
         at = 2 * self._priorities.index(priority)
         loss[at : at + 2] = weight, 1

@@ -90,7 +90,7 @@ class Session:
         """Whether a job is in a queue that is there and open."""
         instance = self.state.instance
         there = job.queue == "default" or job.queue in instance.queues
-        return there and instance.closed_queue(job.group.queue) is None
+        return there and instance.closed_queue(job.group.queue, None) is None
 
     def _enqueued(self, jobs: list[JobInfo]) -> list[JobInfo]:
         """Jobs that the action enqueue moves to Inqueue; without it, all.

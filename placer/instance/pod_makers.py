@@ -1,0 +1,90 @@
+"""Who makes a pod: the controller among its owners, and the workloads above that.
+
+A Deployment stands above its ReplicaSets, a JobSet above its Jobs. Where such a link is not in the instance, the name
+of the ReplicaSet and the labels of the pod tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.instance.gangs import SET_LABELS
+from placer.kube.base import OwnerReference, controller
+
+if TYPE_CHECKING:
+    from placer.kube.base import NamespacedObject
+    from placer.kube.pod import PodManifest
+    from placer.manifests import Objects
+
+__all__ = ["Maker", "PodMakers", "all_workloads"]
+
+_HASH = "pod-template-hash"
+
+
+class Maker(NamedTuple):
+    """A workload, read or not."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def marked_as(self) -> str:
+        """Kind that the table of marks has for it: who reads a mark of one kind of workload reads it of any but Job."""
+        return self.kind if self.kind == "Job" else "JobSet"
+
+
+class PodMakers:
+    """Finds the workloads that make a pod.
+
+    Parameters
+    ----------
+    links
+        ReplicaSets, Jobs and others that stand between pods and workloads.
+    """
+
+    def __init__(self, links: Iterable[NamespacedObject] = ()) -> None:
+        self._above = {(each.kind, each.namespace, each.name): controller(each.metadata) for each in links}
+
+    def of(self, pod: PodManifest) -> Iterator[Maker]:
+        """Give the workloads above the owner of a pod, then the owner; none of a pod without one."""
+        owner = controller(pod.metadata)
+        if owner is None:
+            return
+        maker = _maker(owner, pod.namespace)
+        if maker[1:] in self._above:
+            above = self._above[maker[1:]]
+            if above is not None:
+                yield _maker(above, pod.namespace)
+        elif owner.kind == "ReplicaSet":
+            ending = (pod.metadata.labels or {}).get(_HASH) or owner.name.rpartition("-")[2]
+            yield Maker(maker.group, "Deployment", pod.namespace, owner.name.removesuffix(f"-{ending}"))
+        yield maker
+
+    def with_sets(self, pod: PodManifest) -> Iterator[Maker]:
+        """Give the same, and the sets that the labels of a pod name."""
+        yield from self.of(pod)
+        for (group, kind), label in SET_LABELS.items():
+            name = (pod.metadata.labels or {}).get(label)
+            if name is not None:
+                yield Maker(group, kind, pod.namespace, name)
+
+
+def _maker(owner: OwnerReference, namespace: str) -> Maker:
+    return Maker(owner.api_version.rpartition("/")[0], owner.kind, namespace, owner.name)
+
+
+def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
+    """Give all workloads, of which pods are made here or not, each with its own labels and annotations."""
+    read: Iterable[NamespacedObject]
+    read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)
+    for each in (*read, *objects.deployments, *objects.stateful_sets):
+        own = each.metadata
+        yield Maker(each.group, each.kind, each.namespace, each.name), own.labels or {}, own.annotations or {}
+    for other in objects.unread_workloads:
+        yield Maker(other.group, other.kind, other.namespace, other.name), other.labels, other.annotations

@@ -1,0 +1,137 @@
+"""``compare --passes``: two series of saved passes, counts first, then the groups that differ, by rank."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import UsageError
+from placer.tables import Column, tables
+from placer.terminal import OK, console, write
+from placer.words import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.laboratory.pass_comparison import Look, PassComparison
+
+__all__ = ["SAYS", "compare_passes"]
+
+#: Groups that are shown; ``--json`` has all.
+_SHOWN = 30
+#: What a difference says of the second series.
+SAYS = {
+    "lost": "left waiting, and the first admits it",
+    "fewer": "fewer of its pods",
+    "later": "admitted in a later pass",
+    "wider": "a wider domain",
+    "won": "admitted, and the first leaves it waiting",
+    "more": "more of its pods",
+    "sooner": "admitted in an earlier pass",
+    "narrower": "a narrower domain",
+    "elsewhere": "another node or domain, as narrow",
+    "otherReason": "waits for another reason",
+    "same": "admitted alike",
+    "waits": "waits for the same reason",
+    "unseen": "not seen waiting by both",
+}
+#: Flags of ``compare`` that decide something which has been decided here.
+_DECIDED = (
+    "instance",
+    "policies",
+    "scheduler_config",
+    "scheduler_name",
+    "strict",
+    "lenient",
+    "time_limit",
+    "work_limit",
+    "workers",
+    "seed",
+    "with_",
+    "without",
+    "set",
+)
+
+
+def compare_passes(options: argparse.Namespace) -> int:
+    """Compare what two series of passes decided.
+
+    Raises
+    ------
+    UsageError
+        There is no such series, or something is given that decides nothing here.
+    """
+    from placer.laboratory.pass_comparison import compare_series, read_series
+
+    ignored = [name for name in _DECIDED if getattr(options, name, None)]
+    if ignored:
+        names = ", ".join(
+            "INSTANCE" if each == "instance" else f"--{each.strip('_').replace('_', '-')}" for each in ignored
+        )
+        raise UsageError(f"--passes: found {names}, expected none: what these passes decided is compared as it is")
+    found = compare_series(*map(read_series, options.passes))
+    document = found.as_dict()
+    if options.output not in (None, "-"):
+        write(document, options.output)
+    if options.json or options.output == "-":
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        _print(found, console())
+    return OK
+
+
+def _print(found: PassComparison, terminal: Console) -> None:
+    for name, series in (("old", found.old), ("new", found.new)):
+        parts = [
+            f"{len(series.times):,} pass{'' if len(series.times) == 1 else 'es'}",
+            f"{counted(len(series.nodes), 'pod')} bound",
+            f"{len(series.evicted):,} evicted",
+            f"{len(series.moved):,} moved",
+        ]
+        terminal.print(
+            f"{name}: {series.source} (placer {', '.join(sorted(series.versions))}): {', '.join(parts)}", markup=False
+        )
+    terminal.print(
+        f"{counted(found.same_node, 'pod')} on the same node in both, {found.elsewhere:,} on another", style="bold"
+    )
+    shown = {name: count for name, count in found.counts.items() if count}
+    names = Column("new", list(shown))
+    columns = [
+        Column("groups", [f"{count:,}" for count in shown.values()]),
+        Column("that is", [SAYS[name] for name in shown], text=True, most=60),
+    ]
+    terminal.print()
+    for table in tables(names, columns, terminal.width):
+        terminal.print(table)
+    _print_groups(found, terminal)
+
+
+def _print_groups(found: PassComparison, terminal: Console) -> None:
+    """The groups that differ, the most important first."""
+    if not found.differing:
+        return
+    rest = f", the first {_SHOWN} of {len(found.differing):,}; --json has all" if len(found.differing) > _SHOWN else ""
+    terminal.print(f"\nGroups that differ, by priority{rest}")
+    items = found.differing[:_SHOWN]
+    names = Column("group", [f"{each.group.namespace}/{each.group.name}" for each in items], text=True, most=36)
+    columns = [
+        Column("priority", ["-" if each.priority is None else f"{each.priority:,}" for each in items]),
+        Column("new", [each.difference for each in items], text=True),
+        Column("old has", [_words(each.old) for each in items], text=True, most=40),
+        Column("new has", [_words(each.new) for each in items], text=True, most=40),
+    ]
+    for table in tables(names, columns, terminal.width):
+        terminal.print(table)
+
+
+def _words(look: Look) -> str:
+    """What became of a group in one series."""
+    said: dict[str, Any] = look.as_dict()
+    if not look.admitted:
+        return f"waits: {said['reason'] or '-'}"
+    where = said["node"] or said["hyperNode"] or ("-" if said["tier"] is None else "the whole tree")
+    tier = "" if said["tier"] is None else f", tier {said['tier']}"
+    when = "" if said["time"] is None else f" at {said['time'][11:19]}"
+    return f"{counted(said['placed'], 'pod')}: {where}{tier}{when}"

@@ -1,0 +1,54 @@
+"""Smaller requests of pods of several containers, worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placer.deadline import Deadline
+from placer.explain.cases import Case
+from placer.explain.explanation import explain, find_group
+from placer.manifests import from_documents
+from tests.support import node, pod
+
+
+def containers(*amounts: str) -> list[dict[str, Any]]:
+    return [{"name": f"c{at}", "resources": {"requests": {"cpu": each}}} for at, each in enumerate(amounts)]
+
+
+def edits(spec: dict[str, Any]) -> dict[str, str]:
+    """The cuts that let a pod on a node of 8 cpu: container to what is left."""
+    case = Case(from_documents([node("n"), pod("p", spec=spec)]))
+    (told,) = explain(case, [find_group(case, "p")], Deadline.within(60))
+    cuts = [each.change for each in told.changes if each.change.message.startswith("let its pods request")]
+    found = {}
+    for edit in cuts[0].set_ if cuts else ():
+        path, _, value = edit.removeprefix("pod/default/p:spec.").rpartition("=")
+        found[path.partition(".")[0]] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": containers("8", "2")}, {"containers[0]": "6"}),
+        ({"containers": containers("8", "8")}, {"containers[0]": "4", "containers[1]": "4"}),
+        ({"containers": containers("4", "4", "4")}, {"containers[1]": "2", "containers[2]": "2"}),
+        ({"containers": containers("1"), "initContainers": containers("12")}, {"initContainers[0]": "8"}),
+        (
+            {"containers": containers("6", "6"), "initContainers": containers("12")},
+            {"containers[0]": "4", "containers[1]": "4", "initContainers[0]": "8"},
+        ),
+        (
+            {
+                "containers": containers("8"),
+                "initContainers": [{**each, "restartPolicy": "Always"} for each in containers("8")],
+            },
+            {"containers[0]": "4", "initContainers[0]": "4"},
+        ),
+        ({"containers": containers(*["1"] * 9)}, {}),
+    ],
+)
+def test_requests_of_several_containers_are_cut(spec: dict[str, Any], expected: dict[str, str]) -> None:
+    assert edits(spec) == expected

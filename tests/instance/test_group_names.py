@@ -1,0 +1,77 @@
+"""How users call groups: two of one name in two systems are told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import UsageError
+from placer.explain.cases import Case
+from placer.explain.explanation import find_group
+from placer.instance import GroupKey
+from placer.instance.group_names import full_name
+from placer.manifests import from_documents
+from placer.preempt import group_named
+from tests.support import Document, instance_of, node, pod, pod_group
+
+COSCHEDULING = {
+    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "train", "namespace": "ml"},
+    "spec": {"minMember": 1},
+}
+DOCUMENTS: list[Document] = [
+    node("n1"),
+    pod_group("train", "ml", minMember=1),
+    COSCHEDULING,
+    pod("v", group="train", namespace="ml"),
+    pod("c", namespace="ml", labels={"scheduling.x-k8s.io/pod-group": "train"}),
+    pod(
+        "k",
+        namespace="ml",
+        labels={"kueue.x-k8s.io/pod-group-name": "train"},
+        annotations={"kueue.x-k8s.io/pod-group-total-count": "1"},
+    ),
+    pod("train", namespace="ml"),
+    pod("alone", namespace="ml"),
+    pod("d"),
+]
+INSTANCE, CASE = instance_of(*DOCUMENTS), Case(from_documents(list(DOCUMENTS)))
+
+
+@pytest.mark.parametrize("key", [key for key in INSTANCE.groups if key.name == "train"], ids=full_name)
+def test_each_group_has_a_name_of_its_own(key: GroupKey) -> None:
+    assert find_group(CASE, full_name(key)) == group_named(INSTANCE, full_name(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("PodGroup.scheduling.volcano.sh/ml/train", "podgroup.scheduling.volcano.sh/ml/train"),
+        ("pg.scheduling.x-k8s.io/ml/train", "podgroup.scheduling.x-k8s.io/ml/train"),
+        ("pod/ml/train", "pod/ml/train"),
+        ("pod/ml/k", "podgroup.kueue.x-k8s.io/ml/train"),
+        ("ml/v", "podgroup.scheduling.volcano.sh/ml/train"),
+        ("ml/alone", "pod/ml/alone"),
+        ("d", "pod/default/d"),
+    ],
+)
+def test_a_group_is_found_by_kind_and_by_its_pod(words: str, name: str) -> None:
+    assert full_name(find_group(CASE, words)) == full_name(group_named(INSTANCE, words)) == name
+
+
+@pytest.mark.parametrize(("words", "count"), [("ml/train", 4), ("podgroup/ml/train", 3)])
+def test_an_ambiguous_name_lists_the_choices(words: str, count: int) -> None:
+    choices = sorted(full_name(key) for key in INSTANCE.groups if key.name == "train")
+    expected = f"found {count} groups of that name, expected one of {', '.join(choices[4 - count :])}"
+    for option, find in (("--group", lambda: find_group(CASE, words)), ("--for", lambda: group_named(INSTANCE, words))):
+        with pytest.raises(UsageError) as told:
+            find()
+        assert str(told.value) == f"{option} {words}: {expected}"
+
+
+def test_a_name_of_no_group_is_an_error() -> None:
+    for words in ("podgroup/ml/alone", "podgroup.scheduling.run.ai/ml/train", "other/train"):
+        with pytest.raises(UsageError):
+            find_group(CASE, words)
+        with pytest.raises(UsageError, match="no such group that waits"):
+            group_named(INSTANCE, words)
