@@ -16,7 +16,7 @@ from placer.cluster.writing import rolling_back, status_writer
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusReport
 from placer.instance import GroupKey, Key
-from placer.scheduling_pass import Pass, PassOptions
+from placer.scheduling_pass import Pass, PassOptions, run_pass
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
@@ -171,7 +171,7 @@ def test_names_of_any_length_are_told_in_short() -> None:
 
     server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 200_000, cpu=1)], [])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    scheduling_pass.run_pass(server, done, threading.Event())  # type: ignore[arg-type]
+    run_pass(server, done, threading.Event())  # type: ignore[arg-type]
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")
