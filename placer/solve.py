@@ -351,9 +351,7 @@ class _SolveCall:
 
         if (end := self._enough()) is not None:
             return ProcessResult(end).termination
-        left = None if self.time_limit is None else self.began + self.time_limit - start
-        if left is not None and left > LEAST_SECONDS:
-            left -= self._reserve(self.hint)
+        left = self._left(start)
         deadline = None if left is None else start + left
         if left is not None and left < LEAST_SECONDS:
             return Termination.TIME
@@ -365,6 +363,11 @@ class _SolveCall:
         self.seconds["solve"] += time.monotonic() - start
         self.findings += ended.findings(name)
         return ended.termination
+
+    def _left(self, start: float) -> float | None:
+        """Seconds for a search; None: no limit."""
+        left = None if self.time_limit is None else self.began + self.time_limit - start
+        return left - self._reserve(self.hint) if left is not None and left > LEAST_SECONDS else left
 
     def _enough(self) -> ProcessEnd | None:
         """How the search ends where the caller wants its answer; what follows has half as long as after the limit."""
