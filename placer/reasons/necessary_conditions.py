@@ -276,13 +276,14 @@ class NecessaryConditions:
         taken, left = self._queue_room(number)
         path = self.instance.queue_path
         ending = [
-            f"{format_amount(name, pod.requests[name])} by Pod {pod.key}"
+            f"{format_amount(name, pod.requests[name])} by " + pod_names([pod])
             for pod in self.instance.pods.values()
             if pod.state is PodState.TERMINATING and queue in path(pod.queue) and pod.requests[name]
         ]
-        texts = [format_amount(name, each) for each in (asked, taken + left, taken)]
-        message = f"needs {name} {texts[0]} in Queue {queue}: capability {texts[1]}, {texts[2]} of it taken"
-        message += f" (of this {and_list(some(ending, NAMED))}, being deleted already)" if ending else ""
+        least, capability, used = (format_amount(name, each) for each in (asked, taken + left, taken))
+        message = Sentence.of(f"needs {name} {least} in Queue {queue}: capability {capability}, {used} of it taken")
+        if ending:
+            message += " (of this " + Sentence.listed(ending, NAMED) + ", being deleted already)"
         held = f"the room in Queue {queue} went to"
         return Cause(
             "QueueCapability",

@@ -100,12 +100,11 @@ class NeighbourWords:
         """Pods that a selector means, those left out that are being deleted."""
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
-    def _ending(self, selector: PodSelector) -> str:
+    def _ending(self, selector: PodSelector) -> Sentence:
         """Pods that a selector means and that attract nobody any more, since they are being deleted."""
         those = [pod for pod in self._standing.matching(selector) if pod.state is PodState.TERMINATING]
         verb = "is" if len(those) == 1 else "are"
-        named = and_list(some([f"Pod {pod.key}" for pod in those], NAMED))
-        return f" but {named}, which {verb} being deleted" if those else ""
+        return " but " + pod_names(those) + f", which {verb} being deleted" if those else Sentence()
 
     def _own(self, selector: PodSelector, pod: Pod) -> str:
         return ", themselves among them" if selector.matches(pod, self.instance.namespaces) else ""
@@ -117,7 +116,7 @@ class NeighbourWords:
         for term in pod.neighbours.affinity:
             those, key = self._running(term.pods), term.topology_key
             there = (
-                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}{self._ending(term.pods)}"
+                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}" + self._ending(term.pods)
             )
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
             values = _values(self.instance, key) if own or not room else ""
