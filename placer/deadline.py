@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "wall", "within"]
+__all__ = ["GRACE", "NEVER", "AskedDeadline", "Deadline", "OutOfTime", "wall", "within"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -72,6 +72,29 @@ class Deadline:
             if self.over:
                 return
             yield item
+
+
+@dataclass(frozen=True)
+class AskedDeadline(Deadline):
+    """A deadline that is over, too, once something says so.
+
+    Parameters
+    ----------
+    is_over
+        Asked at each look.
+
+    Examples
+    --------
+    >>> AskedDeadline(is_over=lambda: True).over, AskedDeadline(is_over=lambda: False).over
+    (True, False)
+    """
+
+    is_over: Callable[[], bool] = bool
+
+    @property
+    def left(self) -> float:
+        """Seconds left; none once it is said to be over."""
+        return 0.0 if self.is_over() else super().left
 
 
 #: Where nothing limits the time.

@@ -187,7 +187,7 @@ def _add_binding(group: Any) -> None:
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="most seconds to wait at the end for what kubelets say (default 5)",
+        help="most seconds that a pass without --every waits at the end for what kubelets say (default 5)",
     )
     add_cooling(group)
     group.add_argument(
