@@ -681,13 +681,15 @@ EventReason = Literal[
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
 CONDITIONS: Mapping[ConditionReason, Code] = {
     "Unschedulable": Code(
-        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one.",
+        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one. Of "
+        "other Namespaces it says how many objects are in the way and of which priority; `placer explain` names them.",
         "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
         "What the reason at the beginning of the message says.",
     ),
     "SchedulerError": Code(
         "The pod had a place in the plan, and something went wrong before it was bound; the next pass tries again.",
-        "left for the next pass: Pod ml/train-0: the kubelet of Node n1 rejected it (TopologyAffinityError)",
+        "half-bound: 5 of 6 run since 12:00:00 UTC, rolled back at 12:05:00 UTC unless it is complete; Pod ml/train-0: "
+        "the kubelet of Node n1 rejected it (TopologyAffinityError)",
         "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
         "or who else changes these pods.",
     ),
@@ -733,7 +735,8 @@ EVENTS: Mapping[EventReason, Code] = {
     ),
     "Preempted": Code(
         "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for or the "
-        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names.",
+        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names. "
+        "Of a group of another Namespace it says priority, number of pods and the uid of one.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),

@@ -15,7 +15,7 @@ from placer.deadline import Deadline
 from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
-from placer.instance.group_names import GroupName, one_of
+from placer.instance.group_names import CalledGroup, one_of
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
@@ -48,7 +48,7 @@ def group_named(instance: Instance, name: str) -> GroupKey:
     UsageError
         No such group waits, or several do.
     """
-    found = {key for key in GroupName.of(name).groups(instance) if instance.groups[key].pending}
+    found = {key for key in CalledGroup.of(name).groups(instance) if instance.groups[key].pending}
     if len(found) > 1:
         raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
     if not found:

@@ -72,7 +72,7 @@ from placer.scheduling_pass import (
 )
 from placer.solve import solve
 from placer.verify import verify
-from placer.words import and_list, counted, some
+from placer.words import NamedThing, NameList, Sentence, counted, some
 
 __all__ = ["make_plan", "make_room_pass"]
 
@@ -425,17 +425,26 @@ class _Plan:
         is_asked_room = bool(self.placement.freed or self.placement.wanted)
         return (
             "Defragmented" if is_asked_room else "Preempted",
-            f"evicted from Node {node}{target} so that {self._gain()}",
+            f"evicted from Node {node}{target} so that {self._gain().told(key.namespace)}",
         )
 
-    def _gain(self) -> str:
+    def _gain(self) -> Sentence:
         """Who gains, and what."""
-        freed = self.placement.freed
-        names = [f"HyperNode {name}" for name in freed] or [str(group) for group in sorted(self.gaining)]
-        is_one, who = len(names) == 1, and_list(some(names, _NAMED))
+        freed, gaining = self.placement.freed, sorted(self.gaining)
+        who = Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED)
+        is_one = len(freed or gaining) == 1
+        if not freed:
+            who = Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"))
         if self.placement.wanted:
-            return f"{who} {'has' if is_one else 'have'} room"
-        return f"{who} {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+            return who + f" {'has' if is_one else 'have'} room"
+        return who + f" {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+
+    def _gaining(self, key: GroupKey) -> NamedThing:
+        """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
+        group = self.read.groups.get(key)
+        pods, priority = (group.pending, group.priority) if group is not None else ((), 0)
+        uid = next((self.decided[pod].uid for pod in pods if pod in self.decided), "")
+        return NamedThing(key.namespace, str(key), priority, len(pods), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""

@@ -24,6 +24,7 @@ from typing import ClassVar
 from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance, Pod
 from placer.placement import MAXIMISED, Placement, Score, Value
+from placer.words import Sentence
 
 __all__ = [
     "WEIGHT",
@@ -60,10 +61,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods stay pending: a code (:data:`placer.codes.REASONS`) and one sentence."""
+    """Why pods stay pending: a code (:data:`placer.codes.REASONS`) and one sentence, with a text for each reader."""
 
     code: ReasonCode
-    message: str
+    text: str | Sentence
+
+    @property
+    def message(self) -> str:
+        """The sentence for operators, which names everything."""
+        return str(self.text)
+
+    def told(self, namespace: str) -> str:
+        """The sentence for readers of a Namespace, which names nothing of any other."""
+        return self.text if isinstance(self.text, str) else self.text.told(namespace)
 
 
 #: Name of the placed weight of all priorities together, which is no value of the objective; more of it is better.

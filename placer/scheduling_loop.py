@@ -21,6 +21,7 @@ from functools import partial
 from typing import Protocol
 
 from placer.cluster.reading.client import Client
+from placer.cluster.reading.gang_record import Ages
 from placer.cluster.reading.queueing_hints import may_help
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.rejections import rejection_of
@@ -174,6 +175,7 @@ class _Loop:
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
         self._rejected: deque[Rejection] = deque(maxlen=_MOST_REJECTED)
+        self._ages = Ages()
         self._listens = False  # a watch of pods is open since the first snapshot
         self.lists = Reflectors(client, self._changed, self._heard)
 
@@ -227,8 +229,8 @@ class _Loop:
     def _make(self, leading: LeaderElector | None) -> None:
         """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
-        heard = tuple(self._rejected) if self._listens else None
-        done = Pass(self._options, earlier=self._earlier, heard=heard)
+        heard = self._rejected if self._listens else None
+        done = Pass(self._options, earlier=self._earlier, heard=heard, ages=self._ages)
         observer = self._observer
         observer.begun(done)
         try:
@@ -245,6 +247,7 @@ class _Loop:
             done.error = str(error)
             raise
         except PlacerError as error:
+            self.lists.forget_served()
             done.error, done.exit_code = str(error), error.exit_code
         except KeyboardInterrupt:
             done.interrupted = True

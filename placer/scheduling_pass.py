@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
@@ -34,6 +35,7 @@ from placer.cluster.reading.client import Client, Forbidden, server_time
 from placer.cluster.reading.daemon_sets import room_troubles
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.cluster.reading.gang_record import (
+    Ages,
     GangRecord,
     HeldRoom,
     RecordedDisruption,
@@ -50,6 +52,7 @@ from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.rejections import (
     cooling_nodes,
     failed_pods,
+    kept_off,
     not_bound,
     of_ours,
     remembered,
@@ -235,9 +238,11 @@ class Pass:
     exit_code: int = 0  #: of the error, where a loop goes on after it
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
+    lease_left: Callable[[], float] = lambda: math.inf  #: seconds until it may no longer write
     watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
+    ages: Ages = field(default_factory=Ages)  #: for how long gangs are half-bound, as the loop knows it
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -338,6 +343,7 @@ def run_pass(
 def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
     """Make a pass as the leader, unless all passes are paused."""
     done.leader, done.lost, done.paused = elector.holder, lambda: elector.lost, lambda: elector.paused
+    done.lease_left = lambda: elector.left
     if done.paused() is None:
         make()
 
@@ -455,22 +461,27 @@ def read_cluster(
     if options.enqueue and not options.dry_run:
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
-        done.record = _recorded(client, done)
+        recorded = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        found = of_ours([*failed_pods(client, name, options.cool_down, gates=gates), *(done.heard or ())], done.record)
-        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates)
+        served = lists.served() if lists is not None else None
+        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates, served=served)
         done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
-        found += _rejected_since(client, done, taken)
+        failed = list(done.heard or ())
+        if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):  # else each was heard of
+            failed += failed_pods(client, name, options.cool_down, gates=gates)
+        found = [*of_ours(failed, recorded), *_rejected_since(client, done, recorded, taken)]
         now = server_time(client)
+        done.record = replace(recorded, gangs=done.ages.steady(recorded.gangs, now))
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
             done.began += now - datetime.now(UTC)
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
         kept, done.reserved = with_reservations(taken, _reservations(done), now)
-        made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
+        apart, ours = kept_off(done.workloads, done.cooling), guarded(kept, options.guards)
+        made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done), apart)
         if done.holds:
             room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
             kept, made, done.reasons = room.snapshot, room.made, room.reasons
@@ -501,11 +512,11 @@ def _decided_first(done: Pass, instance: Instance) -> Result:
     return result
 
 
-def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:
+def _rejected_since(client: Client, done: Pass, recorded: RecordedGangs, taken: Snapshot) -> list[Rejection]:
     """What kubelets rejected since the pass before, where nobody has listened meanwhile."""
     if done.heard is not None or done.options.cool_down <= 0:
         return []
-    since = RejectedSince(done.record.unanswered, taken)
+    since = RejectedSince(recorded.unanswered, taken)
     found = since.ask(client, done.options.scheduler_name)
     if since.trouble is not None:
         done.troubles.append(since.trouble)
@@ -635,7 +646,7 @@ def _bind(
     answered = partial(done.watch, f"binding {pods}")
     answered()
     carried_out = execute_plan(
-        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered
+        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered, done.lease_left
     )
     done.refused = _refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
@@ -655,7 +666,8 @@ def _refused(client: Client, breaker: Breaker, plan: BindingPlan, carried_out: C
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
     """Roll back gangs that have been half-bound for too long, and record what stays so."""
-    now, record = server_time(client), done.record.gangs
+    now = server_time(client)
+    record = done.ages.steady(done.record.gangs, now)
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     grace = done.options.binding.grace
@@ -666,7 +678,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
     done.workloads = remembered(done.workloads, (*rejected, *given_up), done.options.cool_down, now)
-    done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
+    done.gangs = [_told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
@@ -731,8 +743,11 @@ def _not_released(done: Pass) -> list[PlannedBinding]:
     return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
-def _told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
-    """A gang that was rolled back, with when it is tried again."""
+def _told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
+    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
+    if gang.state is GangState.HALF_BOUND and record is not None:
+        until = record.since + timedelta(seconds=patience) if patience < math.inf else None
+        return replace(gang, since=record.since, until=until)
     if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
         return gang
     return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")

@@ -6,8 +6,14 @@ JSON keeps the keys and the integers; ``models/glossary.md`` explains the words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Never
 
 __all__ = [
+    "NameList",
+    "NamedThing",
+    "Owned",
+    "Sentence",
     "amount_digits",
     "and_list",
     "counted",
@@ -123,3 +129,159 @@ def and_list(words: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     found = list(words)
     return " and ".join(part for part in (", ".join(found[:-1]), *found[-1:]) if part)
+
+
+# ------------------------------------------------------------------------------------ one sentence for several readers
+
+
+@dataclass(frozen=True, slots=True)
+class NamedThing:
+    """A thing of a Namespace that a sentence names, for those who may read its name.
+
+    Parameters
+    ----------
+    namespace
+        Whose it is.
+    text
+        Its name, and all that is said of it.
+    priority
+        Its own.
+    pods
+        How many pods it is.
+    uid
+        Tells operators which one it is, and others nothing; empty: they are not given one.
+    """
+
+    namespace: str
+    text: str
+    priority: int
+    pods: int = 1
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NameList:
+    """A list of such things: each reader gets the names of their own, and how many others there are of which priority.
+
+    Parameters
+    ----------
+    found
+        The things, in the order in which they are named.
+    most
+        Most names.
+    noun
+        What one is called.
+
+    Examples
+    --------
+    >>> pods = (("a", "Pod a/x", 0), ("b", "Pod b/y", 5), ("b", "Pod b/z", 9))
+    >>> names = NameList(tuple(NamedThing(*pod) for pod in pods), 2)
+    >>> names.told(None)
+    'Pod a/x, Pod b/y and 1 more'
+    >>> names.told("a")
+    'Pod a/x and 2 pods of other Namespaces (priority 5 to 9)'
+    """
+
+    found: tuple[NamedThing, ...]
+    most: int
+    noun: str = "pod"
+
+    def told(self, namespace: str | None) -> str:
+        """The list for readers of a Namespace; None: for operators."""
+        own = [each.text for each in self.found if namespace in (None, each.namespace)]
+        others = [each for each in self.found if namespace not in (None, each.namespace)]
+        return and_list([*some(own, self.most), *([self._others(others)] if others else [])])
+
+    def _others(self, others: Sequence[NamedThing]) -> str:
+        priorities = sorted({each.priority for each in others})
+        span = " to ".join(f"{each}" for each in dict.fromkeys((priorities[0], priorities[-1])))
+        pods = [] if self.noun == "pod" else [counted(sum(each.pods for each in others), "pod")]
+        uids = [each.uid for each in others if each.uid][: self.most]
+        said = ", ".join([*pods, f"priority {span}", *([f"uid {', '.join(uids)}"] if uids else [])])
+        return f"{counted(len(others), self.noun)} of other Namespaces ({said})"
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A part of a sentence that says something of some Namespaces alone.
+
+    Parameters
+    ----------
+    namespaces
+        Whose readers may have it; operators always do.
+    text
+        The part.
+    other
+        What all others read in its place.
+    """
+
+    namespaces: frozenset[str]
+    text: Sentence
+    other: Sentence
+
+    def told(self, namespace: str | None) -> str:
+        """The part for readers of a Namespace; None: for operators."""
+        return (self.text if namespace is None or namespace in self.namespaces else self.other).told(namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of which readers in one Namespace get nothing that belongs to another: one source of several texts.
+
+    It is put together by ``+`` and :meth:`listed`. It has no place in an f-string, which would have all readers get the
+    text for operators.
+
+    Examples
+    --------
+    >>> text = Sentence.of("held by ", NameList((NamedThing("b", "Pod b/y", 5),), 3), " on Node n1")
+    >>> str(text), text.told("a")
+    ('held by Pod b/y on Node n1', 'held by 1 pod of other Namespaces (priority 5) on Node n1')
+    """
+
+    parts: tuple[str | NameList | Owned, ...] = ()
+
+    @classmethod
+    def of(cls, *parts: str | NameList | Owned | Sentence) -> Sentence:
+        """Put parts together."""
+        flat = (each for part in parts for each in (part.parts if isinstance(part, Sentence) else (part,)))
+        return cls(tuple(part for part in flat if part != ""))
+
+    @classmethod
+    def listed(cls, words: Iterable[str | Sentence], most: int | None = None) -> Sentence:
+        """Some of them, as :func:`some` and :func:`and_list` put words together."""
+        every = list(words)
+        found = every if most is None else every[:most]
+        found += [f"{len(every) - most:,} more"] if most is not None and len(every) > most else []
+        last = len(found) - 1
+        return cls.of(*(each for at, word in enumerate(found) for each in (_between(at, last), word)))
+
+    @classmethod
+    def joined(cls, words: Iterable[str | Sentence], by: str = "; ") -> Sentence:
+        """Those that are not empty, with something between them."""
+        found = [word for word in words if word]
+        return cls.of(*(each for at, word in enumerate(found) for each in (by if at else "", word)))
+
+    def told(self, namespace: str | None) -> str:
+        """The sentence for readers of a Namespace; None: for operators."""
+        return "".join(part if isinstance(part, str) else part.told(namespace) for part in self.parts)
+
+    def __str__(self) -> str:
+        return self.told(None)
+
+    def __format__(self, spec: str) -> Never:
+        raise TypeError("a Sentence is put together by +: an f-string would make the text for operators of it")
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __add__(self, other: str | Sentence) -> Sentence:
+        return Sentence.of(self, other)
+
+    def __radd__(self, other: str) -> Sentence:
+        return Sentence.of(other, self)
+
+
+def _between(at: int, last: int) -> str:
+    if at == 0:
+        return ""
+    return " and " if at == last else ", "

@@ -84,6 +84,7 @@ def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
         try:
             run_pass(client, done, signals.stop, make=make, **told)
         finally:  # whatever happened, what was evicted is told
+            signals.answered()
             _tell(options, done)
     if done.result is None:
         raise ClusterError(f"nothing was decided: {_undecided(done)}")

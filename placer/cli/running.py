@@ -123,6 +123,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
         teller = _LoopTeller(signals, progress.phase)
         with suppress(KeyboardInterrupt):
             run_loop(client, wanted, signals.stop, teller, inspection, *metrics, make=make_room_pass)
+        signals.answered()
     return teller.exit_code
 
 
@@ -161,6 +162,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
             done.error = str(error)
             raise
         finally:  # whatever happened, what was bound is told
+            signals.answered()
             _tell(done)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)

@@ -41,6 +41,7 @@ class Signals:
         self._before: dict[int, object] = {}
         self._number = int(signal.SIGINT)
         self.heard = False  #: whether an interrupt has come
+        self.answered = False  #: whether all is done and told, so that an interrupt has nothing left to end
 
     @property
     def exit_code(self) -> int:
@@ -64,8 +65,10 @@ class Signals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for each, handler in self._before.items():
-            # What is left of a process of our own is the interpreter's end, which an interrupt may simply cut short.
-            signal.signal(each, signal.SIG_DFL if self._own else handler)  # type: ignore[arg-type]
+            # What is left of a process of our own is the interpreter's end, which an interrupt may simply cut short,
+            # but for a command whose exit code somebody waits for that has read its answer already.
+            end = signal.SIG_IGN if self.answered else signal.SIG_DFL
+            signal.signal(each, end if self._own else handler)  # type: ignore[arg-type]
         if self._before:
             sys.unraisablehook = self._hook
 
@@ -73,6 +76,8 @@ class Signals:
         """Interrupt, once: timeout(1) and wrappers signal us and then our whole group, and the second signal of one
         wish must not cost the answer that the first one asked for.
         """
+        if self.answered:
+            return
         if self._at_once:
             with contextlib.suppress(OSError):
                 os.write(2, b"placer: interrupted\n")
@@ -101,14 +106,20 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self._gently = False
+        self._gently = self._answered = False
 
     def gently(self, gently: bool = True) -> None:
         """From now on only ask, or not."""
         self._gently = gently
 
+    def answered(self) -> None:
+        """All is done: whoever reads what is told now may end the process, and finds its exit code all the same."""
+        self._answered = True
+
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
         """Heed a signal."""
+        if self._answered:
+            return
         again = self.stop.is_set()
         self.stop.set()
         if not self._gently and not again:  # timeout(1) and wrappers signal us and our group: it is one wish
@@ -125,4 +136,7 @@ class StopSignals:
             yield
         finally:
             for each, handler in before.items():
+                outer = getattr(handler, "__self__", None)
+                if self._answered and isinstance(outer, Signals):
+                    outer.answered = True
                 signal.signal(each, handler)

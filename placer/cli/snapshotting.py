@@ -112,7 +112,14 @@ def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
     from placer.cluster.reading.client import server_time
     from placer.cluster.reading.earlier_passes import marked
-    from placer.cluster.reading.rejections import cooling_nodes, failed_pods, of_ours, remembered, waiting_workloads
+    from placer.cluster.reading.rejections import (
+        cooling_nodes,
+        failed_pods,
+        kept_off,
+        of_ours,
+        remembered,
+        waiting_workloads,
+    )
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
@@ -123,7 +130,8 @@ def _snapshot(options: argparse.Namespace) -> int:
         record, now = _recorded(client, options), server_time(client)
         workloads = remembered(record.workloads, of_ours(failed, record), options.cool_down, now)
         cooling = cooling_nodes(workloads, options.cool_down, now)
-        snapshot = marked(taken, cooling, record.gangs, now, waiting_workloads(workloads, now))
+        waiting, apart = waiting_workloads(workloads, now), kept_off(workloads, cooling)
+        snapshot = marked(taken, cooling, record.gangs, now, waiting, apart)
         if options.strict:
             _refuse_findings(snapshot)
         if options.anonymize:

@@ -114,7 +114,7 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
     for code in group.codes:
         if code in codes:
             message = _message(group, code, codes)
-            asked = words.asked((group.instance.pods[key] for key in of.pending), code)
+            asked = str(words.asked((group.instance.pods[key] for key in of.pending), code))
             texts = [asked if asked.split(": ")[0] not in message else "", message]
             texts += [outside_words(group.instance, of)] if code == "TopologyTooNarrow" else []
             existing = (
@@ -129,7 +129,7 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
     """What counting says where only this cause is kept; else what is missing where lifting it lets the group in."""
     cause, placement = group.confirmed(codes - {code}).cause, group.fits(codes).placement or Placement()
     if cause is not None and cause.code == code:
-        return cause.message.replace(f" ({TRIED})", "")  # every claim here is decided twice
+        return cause.reason.message.replace(f" ({TRIED})", "")  # every claim here is decided twice
     said = _missing(group, codes, placement) if code == "InsufficientResources" else ""
     if code == "NoEligibleNode":
         said = refused_words(group.instance, placement)

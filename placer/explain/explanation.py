@@ -19,7 +19,7 @@ from placer.explain.lifts import RULES_OF, rules_of
 from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
-from placer.instance.group_names import GroupName, one_of
+from placer.instance.group_names import CalledGroup, one_of
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.preempt import preempt
@@ -128,7 +128,7 @@ def find_group(case: Case, words: str) -> GroupKey:
     UsageError
         There is none with a pending pod, or there are several.
     """
-    instance, name = case.instance, GroupName.of(words)
+    instance, name = case.instance, CalledGroup.of(words)
     found = name.groups(instance)
     if len(found) > 1:
         raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")

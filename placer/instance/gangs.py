@@ -557,18 +557,22 @@ def call_roster(
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+        slot = _slot(gang, pod, counts=counts)
         entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
-    for group, subjects in strangers.items():
-        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
-            _note_strangers(group, subjects, findings)
+    _note_strangers(strangers, gangs, findings)
     return entries
 
 
-def _note_strangers(group: GroupKey, subjects: set[str], findings: Findings) -> None:
+def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
+    return find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+
+
+def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
     """Note that pods which belong to their nodes name a gang: whoever has a node could tie any gang to it."""
-    message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
-    findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
+    for group, subjects in strangers.items():
+        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
+            message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
+            findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
 
 
 def _counts(state: PodState | None, gang: Gang) -> bool:

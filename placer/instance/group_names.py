@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placer.instance.keys import GroupKey, Key
 from placer.instance.problem import Instance
 
-__all__ = ["GroupName", "full_name", "one_of"]
+__all__ = ["CalledGroup", "full_name", "one_of"]
 
 #: How a kind may be written in place of ``podgroup``, as kubectl takes it.
 _PODS = ("pod", "pods", "po")
@@ -28,7 +28,7 @@ def full_name(key: GroupKey) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupName:
+class CalledGroup:
     """What a user calls a group.
 
     Parameters
@@ -44,12 +44,12 @@ class GroupName:
     api_group: str = ""
 
     @classmethod
-    def of(cls, words: str) -> GroupName:
+    def of(cls, words: str) -> CalledGroup:
         """Read ``[KIND[.GROUP]/]NAMESPACE/NAME``; a name alone is in ``default``.
 
         Examples
         --------
-        >>> GroupName.of("ml/train").place, GroupName.of("podgroup.kueue.x-k8s.io/ml/train").api_group
+        >>> CalledGroup.of("ml/train").place, CalledGroup.of("podgroup.kueue.x-k8s.io/ml/train").api_group
         (Key(namespace='ml', name='train'), 'kueue.x-k8s.io')
         """
         head, _, rest = words.partition("/")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS, upstream_name
+from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
 from placer.instance.mark_gangs import VOLCANO_GANG
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
@@ -14,6 +14,7 @@ from placer.instance.queues import QUEUE_ANNOTATION
 from placer.kube.base import controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
+    KAI_GROUP,
     KAI_TOPOLOGIES,
     LABELS_ONLY,
     MARKS,
@@ -52,7 +53,7 @@ _GANGS = [
     for mark in _READ_HERE
     if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in (*SHARES, *KAI_TOPOLOGIES)
 ]
-_OF_GANGS = frozenset((*_GANGS, *VOLCANO_GANG, *GROUP_ANNOTATIONS, *GROUP_LABELS))
+_OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP, *VOLCANO_GANG))
 
 
 def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
@@ -118,23 +119,27 @@ def _unread_above(
 
 
 def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note marks of gangs on pods that are in none since they belong to their node, once per DaemonSet."""
-    counts = Counter[tuple[str, str]]()
-    for pod in pods:
-        said = list(_of_gang(pod)) if is_daemon(pod.metadata) else []
-        if said:
-            owner = controller(pod.metadata)
-            named = f"{owner.kind} {pod.namespace}/{owner.name}" if owner is not None else ""
-            maker = named if named.startswith("DaemonSet ") else f"static Pod {pod.namespace}/{pod.name}"
-            counts[maker, " and ".join(sorted(said))] += 1
+    """Note marks of gangs on pods that are in none since they belong to their node, once per DaemonSet.
+
+    Objects that such pods name are a finding of ``gangs``.
+    """
+    daemons = [pod for pod in pods if is_daemon(pod.metadata)]
+    counts = Counter((_daemon(pod), words) for pod in daemons if (words := _of_gangs(pod)))
     for (maker, marks), count in counts.items():
-        pods_of = "" if maker.startswith("static") else f"{count:,} pod{'' if count == 1 else 's'} of "
-        message = f"{marks} of {pods_of}{maker}: in no gang, since each pod belongs to its node"
+        these = "" if maker.startswith("static") else f"{count:,} pod{'s' * (count > 1)} of "
+        message = f"{marks} of {these}{maker}: in no gang, since each pod belongs to its node"
         findings.add("FieldIgnored", maker.removeprefix("static "), message)
 
 
-def _of_gang(pod: PodManifest) -> Iterator[str]:
-    """What a pod says of a gang, in words."""
-    yield from (words for _, words in _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS))
-    if upstream_name(pod.spec):
-        yield "spec.schedulingGroup" if pod.spec.scheduling_group is not None else "spec.workloadRef"
+def _of_gangs(pod: PodManifest) -> str:
+    """The marks of gangs that a pod bears, in words; empty: none."""
+    said = _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS)
+    return " and ".join(sorted(words for _, words in said))
+
+
+def _daemon(pod: PodManifest) -> str:
+    """The DaemonSet of a pod, or a static pod itself."""
+    owner = controller(pod.metadata)
+    if owner is not None and owner.kind == "DaemonSet":
+        return f"DaemonSet {pod.namespace}/{owner.name}"
+    return f"static Pod {pod.namespace}/{pod.name}"

@@ -75,7 +75,7 @@ from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
-from placer.instance.node_marks import label_mark, numa_marks
+from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -322,7 +322,7 @@ class PodReader:
         """What a pod asks of its node, its queue and marks of other systems included."""
         label = pod_set_label(pod)
         alone = (label_mark(label, KUEUE_REQUIRED),) if label else ()
-        marks = (*self.queues.marks(queue), *numa_marks(pod), *alone)
+        marks = (*self.queues.marks(queue), *numa_marks(pod), *rejection_marks(pod), *alone)
         return self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels, marks)
 
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.volcano import NodeGroups, QueueManifest
 
-__all__ = ["avoided_groups", "label_mark", "numa_marks", "queue_marks"]
+__all__ = ["REJECTED_BY", "avoided_groups", "label_mark", "numa_marks", "queue_marks", "rejection_marks"]
+
+#: Annotation of a pod, in snapshots: the node whose kubelet rejected a pod of the same workload a short while ago.
+REJECTED_BY = "placer.dev/rejected-by"
 
 #: The queue above those that name no parent.
 _ROOT = "root"
@@ -84,6 +87,15 @@ def numa_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
         return ()
     refusal = f"node is without a NodeResourceTopology of policy {policy}, which annotation {VOLCANO_NUMA} asks for"
     return (NodeMark(refusal, Term((), (Requirement(TOPOLOGY_POLICY, "In", (policy,)),))),)
+
+
+def rejection_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
+    """That the node is not the one whose kubelet has just rejected a pod like it."""
+    node = (pod.metadata.annotations or {}).get(REJECTED_BY)
+    if not node:
+        return ()
+    refusal = "node's kubelet rejected a pod of the same workload a short while ago"
+    return (NodeMark(refusal, Term((), (Requirement("metadata.name", "NotIn", (node,)),))),)
 
 
 def label_mark(label: str, annotation: str) -> NodeMark:

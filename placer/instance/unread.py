@@ -16,7 +16,8 @@ PodGroup, Queue,              groups that name it, through a parent queue too
 PriorityClass
 HyperNode                     groups with a hard limit of tiers, of their own or of a subgroup
 PersistentVolume(Claim)       groups with a pod that claims it
-AppGroup                      groups with a pod of its namespace, or that names it and no other of that name
+AppGroup                      groups with a pod that names it and no other of that name, or whose owner it lists; with
+                              a pod of its namespace that names none where the list cannot be read
 NetworkTopology, ConfigMap    groups with a pod of an AppGroup, unless another one is in use
 Namespace                     groups in it
 all of a kind                 groups that name a Queue or PodGroup, have a limit of tiers or a pod of an AppGroup, or
@@ -141,10 +142,7 @@ class _Doubts:
             self._by_attribute.setdefault(each.attribute, []).append(each)
         self._queues_matter = "C11" not in rules_off
         self._named_by = {subject: target for target, subjects in findings.unread.items() for subject in subjects}
-        self._app_groups: dict[tuple[str, str], UnreadObject] = {}  # the first of a namespace, and of a name
-        for each in self._by_attribute.get("app_groups", ()):
-            self._app_groups.setdefault(("namespace", each.namespace), each)
-            self._app_groups.setdefault(("name", each.name), each)
+        self._app_groups = [(each, _listed_names(each)) for each in self._by_attribute.get("app_groups", ())]
         self._borne = dict(_names_borne(self._by_attribute.get("pods", ())))
         # One that can be read is in use then, and what another tenant writes beside it decides nothing.
         self._network = [] if objects.network_topologies else list(self._all("network_topologies"))
@@ -186,10 +184,7 @@ class _Doubts:
         labels = written.metadata.labels or {}
         if APP_GROUP_LABEL in labels:
             yield from self._kind("app_groups")
-        named = labels.get(APP_GROUP_LABEL, "") if pod.app_group is None else ""
-        for place in (("namespace", pod.namespace), ("name", named)):
-            if place in self._app_groups:
-                yield self._app_groups[place].label
+        yield from (each.label for each, listed in self._app_groups if _may_name(each, listed, pod, written))
         if pod.app_group is not None:
             yield from self._network
 
@@ -220,6 +215,31 @@ class _Doubts:
 
     def _any(self, attribute: str, name: str) -> str | None:
         return next((each.label for each in self._by_attribute.get(attribute, ()) if each.name == name), None)
+
+
+def _listed_names(app_group: UnreadObject) -> frozenset[str] | None:
+    """Names of the workloads that an AppGroup lists; None where its list cannot be read."""
+    entries = app_group.at("spec", "workloads")
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        return None
+    workloads = [each.get("workload") for each in entries]
+    names = {each.get("name") for each in workloads if isinstance(each, dict)}
+    is_whole = all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in workloads)
+    return frozenset(map(str, names)) if is_whole else None
+
+
+def _may_name(app_group: UnreadObject, listed: frozenset[str] | None, pod: Pod, written: PodManifest) -> bool:
+    """Whether a pod may be of an AppGroup that lists some workloads: its label says so, or else its owner."""
+    named, is_near = (written.metadata.labels or {}).get(APP_GROUP_LABEL), app_group.namespace == pod.namespace
+    if named:
+        return named == app_group.name and (is_near or pod.app_group is None)
+    return is_near and (listed is None or not listed.isdisjoint(_makers(written)))
+
+
+def _makers(pod: PodManifest) -> set[str]:
+    """What may be called so that made a pod: its owner, or the Deployment of which the owner is a ReplicaSet."""
+    owner = controller(pod.metadata)
+    return {pod.name} if owner is None else {owner.name, owner.name.rpartition("-")[0]}
 
 
 def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str], str]]:

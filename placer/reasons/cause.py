@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from placer.codes import ReasonCode
 from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
+from placer.words import NamedThing, NameList, Sentence
 
-__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "shape_text"]
+__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "pod_names", "shape_text"]
 
 #: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
@@ -25,6 +26,19 @@ def plural(count: int, noun: str) -> str:
     ('1 pod', '3 pods')
     """
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Sentence:
+    """Write a list of pods, each reader's own by name.
+
+    Parameters
+    ----------
+    pods
+        Which.
+    word
+        What is said of each.
+    """
+    return Sentence.of(NameList(tuple(NamedThing(pod.key.namespace, word(pod), pod.priority) for pod in pods), NAMED))
 
 
 def shape_text(requests: Mapping[str, int]) -> str:
@@ -74,7 +88,7 @@ class Cause:
     """
 
     code: ReasonCode
-    message: str
+    message: str | Sentence
     nodes: frozenset[str] | None = None
     held: str = ""
     holds: Callable[[Pod, str], bool] | None = _no_pod
@@ -82,7 +96,7 @@ class Cause:
     @classmethod
     def of(cls, reason: Reason) -> Cause:
         """A reason that names no place."""
-        return cls(reason.code, reason.message)
+        return cls(reason.code, reason.text)
 
     @property
     def reason(self) -> Reason:

@@ -19,7 +19,7 @@ from placer.methods.greedy.best_fit import tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED
-from placer.reasons.cause import NAMED, Cause, plural
+from placer.reasons.cause import NAMED, Cause, plural, pod_names
 from placer.reasons.near_misses import calls_cause, zones_cause
 from placer.reasons.necessary_conditions import NecessaryConditions, countable
 from placer.reasons.neighbour_words import NeighbourWords
@@ -27,7 +27,7 @@ from placer.reasons.next_steps import Steps, next_steps
 from placer.reasons.prerequisites import never_placeable, never_ready
 from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
-from placer.words import and_list, some
+from placer.words import NamedThing, NameList, Sentence
 
 __all__ = ["Beside", "Causes", "reasons"]
 
@@ -115,7 +115,7 @@ class Causes:
         dense = make_dense(left)
         return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
 
-    def until_ended(self, key: GroupKey, cause: Cause) -> str:
+    def until_ended(self, key: GroupKey, cause: Cause) -> Sentence:
         """That a group fits once pods that are being deleted have ended, to be appended; empty where that is not so.
 
         Parameters
@@ -126,7 +126,7 @@ class Causes:
             What keeps it out beside them; those on its nodes are named first, then others on nodes for its pods.
         """
         if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
-            return ""
+            return Sentence()
         asked = {self.instance.pods[pod].constraints for pod in self.left[key]}
         nodes = self.instance.nodes
 
@@ -134,10 +134,10 @@ class Causes:
             usable = any(each.admits(nodes[pod.node or ""]) for each in asked)
             return pod.node not in (cause.nodes or ()), not usable, pod.key
 
-        named = [f"Pod {pod.key} on Node {pod.node}" for pod in sorted(self._ending, key=far)]
-        verbs = ("is", "has") if len(named) == 1 else ("are", "have")
-        ending = f"{plural(len(named), 'pod')} that {verbs[0]} being deleted {verbs[1]} ended"
-        return f"; it fits once {ending}: {and_list(some(named, NAMED))}"
+        ending, count = sorted(self._ending, key=far), len(self._ending)
+        verbs = ("is", "has") if count == 1 else ("are", "have")
+        once = f"; it fits once {plural(count, 'pod')} that {verbs[0]} being deleted {verbs[1]} ended: "
+        return once + pod_names(ending, lambda pod: f"Pod {pod.key} on Node {pod.node}")
 
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
         """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
@@ -149,7 +149,7 @@ class Causes:
             if cause is None:
                 return None
             if found is None or ORDER.index(cause.code) > ORDER.index(found.code):
-                found = replace(cause, message=f"ready; with {plural(more, 'pod')} more: {cause.message}")
+                found = replace(cause, message=f"ready; with {plural(more, 'pod')} more: " + cause.message)
         return found or undecided()
 
 
@@ -260,7 +260,7 @@ class Beside:
         entries = [(index, node, count, prices[index] * count) for (index, node), count in sorted(solution.items())]
         self.classes, self.nodes, self.pods, self.prices = np.array(entries, dtype=np.int64).reshape(-1, 4).T
         self.groups = np.array([each.group for each in self.dense.classes], dtype=np.int64)[self.classes]
-        self._names: dict[tuple[int, GroupKey | None], tuple[Cause, str]] = {}
+        self._names: dict[tuple[int, GroupKey | None], tuple[Cause, Sentence]] = {}
         self._usable: dict[object, BoolArray] = {}
 
     @cached_property
@@ -282,12 +282,12 @@ class Beside:
             return Reason("NotDecided", "fits alone, and beside this placement as well: no time to tell")
         held = self._held_once(cause, key)
         if cause.code == "NotDecided":
-            message = f"fits alone; beside this placement counting does not exclude it, and no place was found{held}"
-            return Reason("NotDecided", f"{message}: no time to tell")
+            message = "fits alone; beside this placement counting does not exclude it, and no place was found"
+            return Reason("NotDecided", message + held + ": no time to tell")
         until = self._after.until_ended(key, cause) if self.ending else ""
-        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}{until}")
+        return Reason("Outcompeted", "fits alone; beside this placement: " + cause.message + held + until)
 
-    def _held_once(self, cause: Cause, key: GroupKey) -> str:
+    def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
         """Groups of which nothing is placed share a cause, and who is in their way."""
         # The cause is kept beside the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
@@ -295,7 +295,7 @@ class Beside:
             self._names[place] = cause, self._held(cause, key)
         return self._names[place][1]
 
-    def _held(self, cause: Cause, key: GroupKey) -> str:
+    def _held(self, cause: Cause, key: GroupKey) -> Sentence:
         """New pods that are in the way, group by group."""
         number = self.causes.index[key]
         wherever = self._held_wherever(cause, number)
@@ -304,17 +304,17 @@ class Beside:
         names = self._listed(self._at(cause.nodes)[self.nodes], number, self.prices)
         if not names and not wherever and cause.holds is not None:
             names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
-        return wherever + (f"; the room went to {names}" if names else "")
+        return wherever + ("; the room went to " + names if names else "")
 
-    def _held_wherever(self, cause: Cause, number: int) -> str:
+    def _held_wherever(self, cause: Cause, number: int) -> Sentence:
         """The same of pods that are in the way wherever they are."""
         if not cause.held or cause.holds is None:
-            return ""
+            return Sentence()
         pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
         entries = zip(self.classes.tolist(), self.nodes.tolist(), strict=True)
         holding = [cause.holds(pods[index], self.dense.nodes[node]) for index, node in entries]
         names = self._listed(np.array(holding, dtype=bool), number, self.pods)
-        return f"; {cause.held} {names}" if names else ""
+        return f"; {cause.held} " + names if names else names
 
     def _at(self, names: frozenset[str] | None) -> BoolArray:
         found = np.zeros(len(self.dense.nodes), dtype=bool)
@@ -335,7 +335,7 @@ class Beside:
             self._usable[key] = within & self.dense.masks[list(masks)].any(axis=0)
         return self._usable[key]
 
-    def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> str:
+    def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> Sentence:
         """Groups of the entries, those with most first."""
         amounts = np.zeros(len(self.dense.groups), dtype=np.int64)
         pods = np.zeros(len(self.dense.groups), dtype=np.int64)
@@ -343,9 +343,11 @@ class Beside:
         np.add.at(pods, self.groups[there], self.pods[there])
         pods[own] = 0
         order = sorted(np.flatnonzero(pods).tolist(), key=lambda group: (-int(amounts[group]), group))
-        texts = [f"{self.dense.groups[group].key} ({plural(int(pods[group]), 'pod')})" for group in order[:NAMED]]
-        more = len(order) - NAMED
-        return ", ".join(texts) + (f" and {plural(more, 'other group')}" if more > 0 else "")
+        names = tuple(self._name(self.dense.groups[group].key, int(pods[group])) for group in order)
+        return Sentence.of(NameList(names, NAMED, "group")) if names else Sentence()
+
+    def _name(self, key: GroupKey, pods: int) -> NamedThing:
+        return NamedThing(key.namespace, f"{key} ({plural(pods, 'pod')})", self.instance.groups[key].priority, pods)
 
 
 #: What asking beside the placement costs before the first answer, as a multiple of making the arrays: they are made
@@ -401,5 +403,5 @@ def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, R
     kept = {key: cause for key, cause in found.items() if cause is not None}
     ending = kept if deadline.left > REBUILT * build else {}
     until = {key: causes.until_ended(key, kept[key]) for key in deadline.each(ending)}
-    told = {key: Reason(cause.code, cause.message + until.get(key, "")) for key, cause in kept.items()}
+    told = {key: Reason(cause.code, cause.message + until.get(key, Sentence())) for key, cause in kept.items()}
     return {key: told.get(key, FITS_ALONE) for key in found}

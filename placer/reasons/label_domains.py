@@ -17,7 +17,7 @@ from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit
 from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import NAMED, Cause, plural
-from placer.words import and_list, some
+from placer.words import Sentence, and_list, some
 
 __all__ = ["LabelDomains"]
 
@@ -38,7 +38,7 @@ class LabelDomains:
     """
 
     def __init__(
-        self, instance: Instance, state: GreedyState, slots: Callable[[Iterable[int], BoolArray], str]
+        self, instance: Instance, state: GreedyState, slots: Callable[[Iterable[int], BoolArray], Sentence]
     ) -> None:
         self.instance, self.state, self.dense, self.slots = instance, state, state.dense, slots
 
@@ -77,7 +77,7 @@ class LabelDomains:
         """Say in addition which units of a group must be in one domain, and of which label; some of them."""
         asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
         more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
-        return replace(cause, message=f"{cause.message}: {', '.join(asked[:NAMED])}{more}") if asked else cause
+        return replace(cause, message=cause.message + f": {', '.join(asked[:NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

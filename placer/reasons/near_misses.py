@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.reasons.cause import Cause, plural
 from placer.verify.calls import bandwidth, network_cost
+from placer.words import Owned, Sentence
 
 __all__ = ["calls_cause", "zones_cause"]
 
@@ -54,7 +55,7 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
         return cause
     by_cost = cause.code == "NetworkCost"
     said = _dependencies(instance, dense, group, by_cost)
-    message = f"{cause.message}: {said}" if said else cause.message
+    message = cause.message + ": " + said if said else cause.message
     trial = _CallTrial(instance, dense)
     found = trial.nearest(group, not by_cost)
     if by_cost:
@@ -66,22 +67,43 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
         told = told if found is None else replace(told, holds=trial.using(found.violation))
     if found is None:
         return replace(told, message=message)
-    message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
-    return replace(told, message=message, nodes=found.near)
+    nearest = f"; of the nodes with room Node {found.node} comes nearest: "
+    calling = frozenset(pod.app_group for pod, _ in _calls(instance, dense, group) if pod.app_group is not None)
+    said = _broken_words(instance, found.violation, calling)
+    return replace(told, message=message + nearest + said, nodes=found.near)
 
 
-def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> str:
+def _broken_words(instance: Instance, violation: Violation, calling: Collection[Key]) -> Sentence:
+    """A violation, which names AppGroups that call, and the NetworkTopology."""
+    network, rest = instance.network, violation.message
+    whose = frozenset(key.namespace for key in calling)
+    topology = f"NetworkTopology {network.topology}" if network is not None else ""
+    if network is not None and network.topology is not None and rest.startswith(topology):
+        named = Owned(frozenset((network.topology.namespace,)), Sentence.of(topology), Sentence.of("NetworkTopology"))
+        return Sentence.of(named, _of_callers(whose, rest.removeprefix(topology), ": a link carries too much"))
+    return _of_callers(whose, rest, "calls would cost more than they may")
+
+
+def _of_callers(whose: frozenset[str], text: str, other: str) -> Sentence:
+    """What is said of calls, for readers of the Namespace of their AppGroup, which need not be that of its pods."""
+    return Sentence.of(Owned(whose, Sentence.of(text), Sentence.of(other))) if len(whose) == 1 else Sentence.of(other)
+
+
+def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> Sentence:
     """What the group's calls may cost, or take of links; some of them."""
-    texts = []
+    texts = {}
     for pod, each in _calls(instance, dense, group):
+        whose = frozenset((pod.app_group.namespace,)) if pod.app_group is not None else frozenset[str]()
         if by_cost:
-            texts.append(f"{each.origin} calls {each.destination} at a cost of {each.max_network_cost} at most")
-            texts[-1] += _near(instance, pod, each)
+            said = f"{each.origin} calls {each.destination} at a cost of {each.max_network_cost} at most"
+            said += _near(instance, pod, each)
         elif each.min_bandwidth:
-            texts.append(f"{each.origin} calls {each.destination} with {each.min_bandwidth} bit/s a pair of pods")
-    texts = list(dict.fromkeys(texts))
+            said = f"{each.origin} calls {each.destination} with {each.min_bandwidth} bit/s a pair of pods"
+        else:
+            continue
+        texts[said] = _of_callers(whose, said, "a dependency of an AppGroup of another Namespace")
     more = len(texts) - NAMED
-    return "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Sentence.joined(list(texts.values())[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
@@ -226,12 +248,14 @@ def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     pod = instance.pods[dense.classes[index].pods[0]]
     nodes = np.flatnonzero(replace(dense, numa=None).fits(index)).tolist()
     refusing = [node for node in nodes if not numa.admits(node, [(index, 1)])]
-    text = f"{cause.message}: {len(nodes) - len(refusing)}/{len(nodes)} nodes with room for Pod {pod.key} admit it"
+    own = Owned(frozenset((pod.key.namespace,)), Sentence.of(f"Pod {pod.key}"), Sentence.of("such a pod"))
+    admitting = f": {len(nodes) - len(refusing)}/{len(nodes)} nodes with room for "
+    text = cause.message + admitting + Sentence.of(own, " admit it")
     if not refusing or pod.numa is None:
         return replace(cause, message=text)
     best = min(refusing, key=lambda node: (_lacking(numa, index, node), dense.nodes[node]))
     refusal = TopologyManager(instance.aligning_nodes[dense.nodes[best]]).admit(pod.numa).refusal
-    message = f"{text}; Node {dense.nodes[best]} comes nearest: {refusal}"
+    message = text + f"; Node {dense.nodes[best]} comes nearest: {refusal}"
     return replace(cause, message=message, nodes=frozenset({dense.nodes[best]}))
 
 

@@ -21,9 +21,9 @@ from placer.instance.problem import NO_TIER
 from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import PODS, format_amount
-from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, shape_text
+from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, pod_names, shape_text
 from placer.reasons.label_domains import LabelDomains
-from placer.words import and_list, some
+from placer.words import Sentence, and_list, some
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -58,7 +58,7 @@ class NearestNode:
                 found[pod.node].append(pod)
         return found
 
-    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, str]:
+    def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Sentence]:
         """The eligible node whose largest lack is the smallest share of what the pod asks, and what it lacks.
 
         Parameters
@@ -74,10 +74,10 @@ class NearestNode:
         share = np.where(asked > 0, lack, 0.0).max(axis=1, initial=0.0)
         share[~eligible] = np.inf
         node = self.dense.nodes[int(np.argmin(share))]
-        said = " and ".join([*self._amounts(pod, node), *self._clashes(pod, node)])
-        return node, f"Node {node} comes nearest: {said}{self._held_by_ending([pod], [node])}"
+        said = Sentence.joined([*self._amounts(pod, node), *self._clashes(pod, node)], " and ")
+        return node, f"Node {node} comes nearest: " + said + self._held_by_ending([pod], [node])
 
-    def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> str:
+    def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> Sentence:
         """Where places for pods are short, and what pods that are being deleted hold still, to be appended.
 
         Parameters
@@ -89,7 +89,7 @@ class NearestNode:
         """
         pods = [self.instance.pods[self.dense.classes[index].pods[0]] for index in classes]
         there = self.dense.nodes if nodes is None else [self.dense.nodes[at] for at in np.flatnonzero(nodes)]
-        return self._slots(classes, nodes) + self._held_by_ending(pods, there)
+        return Sentence.of(self._slots(classes, nodes), self._held_by_ending(pods, there))
 
     @cached_property
     def _ending(self) -> dict[str, list[Pod]]:
@@ -100,17 +100,17 @@ class NearestNode:
                 found[pod.node].append(pod)
         return found
 
-    def _held_by_ending(self, pods: Sequence[Pod], nodes: Iterable[str]) -> str:
+    def _held_by_ending(self, pods: Sequence[Pod], nodes: Iterable[str]) -> Sentence:
         """What pods that are being deleted hold on nodes of that of which nodes have too little, to be appended."""
-        texts = []
+        texts: list[Sentence] = []
         for node in nodes if self._ending else ():
             names = sorted({name for pod in pods for name in self._scarce(pod, node)})
             for each in self._ending.get(node, ()):
                 amounts = [
                     f"{name} {format_amount(name, each.requests[name])}" for name in names if each.requests[name]
                 ]
-                texts += [f"Pod {each.key} holds {', '.join(amounts)} of Node {node}"] if amounts else []
-        return f"; being deleted already: {and_list(some(texts, NAMED))}" if texts else ""
+                texts += [pod_names([each]) + f" holds {', '.join(amounts)} of Node {node}"] if amounts else []
+        return Sentence.of("; being deleted already: " if texts else "", Sentence.listed(texts, NAMED))
 
     def _scarce(self, pod: Pod, node: str) -> list[str]:
         """The resources of which a node has room for fewest pods like one; none where it may not use the node."""
@@ -146,9 +146,10 @@ class NearestNode:
                 found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
         return found
 
-    def _clashes(self, pod: Pod, node: str) -> list[str]:
+    def _clashes(self, pod: Pod, node: str) -> list[Sentence]:
         return [
-            f"host port {port.ip}:{port.port}/{port.protocol} is taken by Pod {other.key}"
+            f"host port {port.ip}:{port.port}/{port.protocol} is taken by "
+            + pod_names([other])
             + (", which is being deleted" if other.state is PodState.TERMINATING else "")
             for port in pod.host_ports
             for other in self._ports.get(node, ())
@@ -275,13 +276,14 @@ class NecessaryConditions:
         taken, left = self._queue_room(number)
         path = self.instance.queue_path
         ending = [
-            f"{format_amount(name, pod.requests[name])} by Pod {pod.key}"
+            f"{format_amount(name, pod.requests[name])} by " + pod_names([pod])
             for pod in self.instance.pods.values()
             if pod.state is PodState.TERMINATING and queue in path(pod.queue) and pod.requests[name]
         ]
-        texts = [format_amount(name, each) for each in (asked, taken + left, taken)]
-        message = f"needs {name} {texts[0]} in Queue {queue}: capability {texts[1]}, {texts[2]} of it taken"
-        message += f" (of this {and_list(some(ending, NAMED))}, being deleted already)" if ending else ""
+        least, capability, used = (format_amount(name, each) for each in (asked, taken + left, taken))
+        message = Sentence.of(f"needs {name} {least} in Queue {queue}: capability {capability}, {used} of it taken")
+        if ending:
+            message += " (of this " + Sentence.listed(ending, NAMED) + ", being deleted already)"
         held = f"the room in Queue {queue} went to"
         return Cause(
             "QueueCapability",
@@ -366,10 +368,10 @@ class NecessaryConditions:
         causes["host port taken"] = int((eligible & ~lacking.any(axis=1)).sum())
         causes["not eligible"] = int((~eligible).sum())
         text = counted({cause: count for cause, count in causes.items() if count})
-        node, said = self.nearest.to(pod, eligible)
+        node, nearest = self.nearest.to(pod, eligible)
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
-        message = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; {said}{but}"
-        return Cause("InsufficientResources", message + self._role(index), frozenset({node}))
+        counts = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; "
+        return Cause("InsufficientResources", counts + nearest + but + self._role(index), frozenset({node}))
 
     def _role(self, index: int) -> str:
         """Which role pods of a class have in a group that asks for roles, to be appended; empty: none."""
@@ -461,6 +463,7 @@ class NecessaryConditions:
         pods = {index: self.dense.classes[index].size for index in it.classes if self._is_eligible(index)}
         best, where = self._roomiest(scope, pods)
         anchor, nodes = self.dense.anchor(scope), None
+        text: str | Sentence
         if it.limit == NO_TIER and topology is not None:
             text = f"asks for {topology.asked}"
         elif it.limit is not None and anchor is not None and tree.tier[anchor] > it.limit:
@@ -471,7 +474,7 @@ class NecessaryConditions:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {self._some(asked, pods)} in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its placed pods'} ({self._name(where)}) "
-            text += self._lacking(pods, asked, where, best)
+            text = text + self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
 
@@ -485,13 +488,13 @@ class NecessaryConditions:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         return f" (left out, as the findings say why: {', '.join(names[:_NAMED])}{more})" if names else ""
 
-    def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str:
+    def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str | Sentence:
         """What a domain lacks for so many pods that has room for ``room`` of them, class by class."""
         begin, end = self.layout.slice_of(domain)
         if room < count:
             there = np.zeros(len(self.dense.nodes), dtype=bool)
             there[begin:end] = True
-            return f"has room for {room}, {count - room} too few{self.nearest.shortage(pods, there)}"
+            return f"has room for {room}, {count - room} too few" + self.nearest.shortage(pods, there)
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(count, resource, pods)
             if asked > int(self.dense.free[begin:end, resource].sum()):

@@ -14,8 +14,8 @@ from placer.instance import Instance, Pod, PodState
 from placer.instance.keys import label_word
 from placer.instance.pod_index import PodIndex, domain_of
 from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
-from placer.reasons.cause import NAMED, Cause, plural
-from placer.words import and_list, some
+from placer.reasons.cause import NAMED, Cause, plural, pod_names
+from placer.words import Owned, Sentence, and_list, some
 
 __all__ = ["NeighbourWords"]
 
@@ -46,7 +46,7 @@ class NeighbourWords:
                 found[term].append(pod)
         return found
 
-    def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> str:
+    def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> Sentence:
         """What some pods ask by the rule of a cause, and how that stands; empty where no rule of neighbours is.
 
         Parameters
@@ -62,7 +62,7 @@ class NeighbourWords:
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
         texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else ()
-        return "; ".join(dict.fromkeys(texts))
+        return Sentence.joined(dict.fromkeys(texts))
 
     def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
         """Say in addition which term keeps a group out, by which label, and who holds which domain.
@@ -86,7 +86,7 @@ class NeighbourWords:
         said = self.asked(pods, cause.code, roomy)
         # Near others there is no room: then whoever took it there is in the way, else those who are named already.
         nodes = self._near(pods) if cause.code == "PodAffinity" else frozenset[str]()
-        return replace(cause, message=f"{cause.message}: {said}", nodes=nodes, holds=None) if said else cause
+        return replace(cause, message=cause.message + ": " + said, nodes=nodes, holds=None) if said else cause
 
     def _near(self, pods: Iterable[Pod]) -> frozenset[str]:
         """Nodes in a domain with a pod that some pods must be near."""
@@ -100,62 +100,60 @@ class NeighbourWords:
         """Pods that a selector means, those left out that are being deleted."""
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
-    def _ending(self, selector: PodSelector) -> str:
+    def _ending(self, selector: PodSelector) -> Sentence:
         """Pods that a selector means and that attract nobody any more, since they are being deleted."""
         those = [pod for pod in self._standing.matching(selector) if pod.state is PodState.TERMINATING]
         verb = "is" if len(those) == 1 else "are"
-        named = and_list(some([f"Pod {pod.key}" for pod in those], NAMED))
-        return f" but {named}, which {verb} being deleted" if those else ""
+        return " but " + pod_names(those) + f", which {verb} being deleted" if those else Sentence()
 
     def _own(self, selector: PodSelector, pod: Pod) -> str:
         return ", themselves among them" if selector.matches(pod, self.instance.namespaces) else ""
 
     # Each of the following gives the sentences about one pod.
 
-    def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+    def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
         """What it must be near (C12)."""
         for term in pod.neighbours.affinity:
             those, key = self._running(term.pods), term.topology_key
             there = (
-                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}{self._ending(term.pods)}"
+                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}" + self._ending(term.pods)
             )
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
             values = _values(self.instance, key) if own or not room else ""
-            said = "; ".join(filter(None, (there, room, values)))
-            yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: {said}"
+            said = Sentence.joined((there, room, values))
+            yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: " + said
 
-    def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+    def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
         """What it must be apart from, and what must be apart from it (C13)."""
         for term in pod.neighbours.anti_affinity:
             key = term.topology_key
             held = self._holders(self._standing.matching(term.pods), key, roomy)
-            there = f"{held}; " if held else ""
             own, values = self._own(term.pods, pod), _values(self.instance, key)
-            yield f"its pods must be in no {key} with {_meant(term.pods)}{own}: {there}{values}"
+            yield f"its pods must be in no {key} with {_meant(term.pods)}{own}: " + Sentence.joined((held, values))
         for term, owners in self._repelling.items():
             if term.pods.matches(pod, self.instance.namespaces):
                 named = self._standing.matching(term.pods) if term in pod.neighbours.anti_affinity else ()
                 held = self._holders((each for each in owners if each not in named), term.topology_key, roomy)
                 if held:
-                    yield f"others must be in no {term.topology_key} with {_meant(term.pods)}, as its pods are: {held}"
+                    asked = f"others must be in no {term.topology_key} with {_meant(term.pods)}, as its pods are: "
+                    whose = frozenset(each.key.namespace for each in owners)
+                    yield Sentence.of(Owned(whose, Sentence.of(asked), _APART), held)
 
-    def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[str]:
+    def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
         """Over what it must be spread (C14)."""
         for limit in pod.neighbours.spread:
             least = f", at least {plural(limit.min_domains, 'domain')}" if limit.min_domains > 1 else ""
             asked = f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}"
-            held = self._counted(limit, roomy)
-            yield f"{asked}: {held}{_values(self.instance, limit.topology_key)}"
+            yield f"{asked}: " + self._counted(limit, roomy) + _values(self.instance, limit.topology_key)
 
-    def alone(self, pod: Pod, _: Collection[str]) -> Iterator[str]:
+    def alone(self, pod: Pod, _: Collection[str]) -> Iterator[Sentence]:
         """Who else would be in its domain (C15)."""
         for unit in pod.neighbours.units:
             if unit.exclusive:
-                held = self._units(unit)
-                there = f"{and_list(held)}; " if held else ""
-                yield f"no other may be in its {unit.topology_key}: {there}{_values(self.instance, unit.topology_key)}"
+                values = _values(self.instance, unit.topology_key)
+                yield f"no other may be in its {unit.topology_key}: " + Sentence.joined((self._units(unit), values))
 
-    def _holders(self, pods: Iterable[Pod], key: str, roomy: Collection[str]) -> str:
+    def _holders(self, pods: Iterable[Pod], key: str, roomy: Collection[str]) -> Sentence:
         """Which pods hold which domains, those with room; empty where none is held."""
         nodes = self.instance.nodes
         with_room = {nodes[name].labels.get(key) for name in roomy}
@@ -164,20 +162,20 @@ class NeighbourWords:
             value = domain_of(nodes, pod.node, key)
             if value is not None and (not roomy or value in with_room):
                 held[value].append(pod)
-        texts = [
-            f"{and_list(some([*map(_name, held[value])], NAMED))} in {label_word(value)}" for value in sorted(held)
-        ]
-        return f"{and_list(some(texts, NAMED))} {_verb(held)} in the way" if texts else ""
+        texts = [pod_names(held[value], _name) + f" in {label_word(value)}" for value in sorted(held)]
+        return Sentence.listed(texts, NAMED) + f" {_verb(held)} in the way" if texts else Sentence()
 
-    def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> str:
+    def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> Sentence:
         """How many pods that a limit counts there are in the domains with fewest, and in those with room."""
         there, nodes, key = self._by_domain(limit), self.instance.nodes, limit.topology_key
         fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
         roomiest = {domain_of(nodes, name, key) for name in roomy} - {*fewest}
         shown = [*fewest, *(value for value in there if value in roomiest)]
         texts = [_of_domain(value, there[value], limit) for value in shown]
-        said = and_list(some(texts, NAMED)) if any(there.values()) else ""
-        return "".join(f"{text}; " for text in (said, _room(self.instance, roomy, key)) if text)
+        said = Sentence.listed(texts, NAMED) if any(there.values()) else ""
+        return Sentence.of(
+            *(part for text in (said, _room(self.instance, roomy, key)) if text for part in (text, "; "))
+        )
 
     def _by_domain(self, limit: SpreadLimit) -> dict[str, list[Pod]]:
         """Every domain that counts to the pods that are counted there."""
@@ -189,19 +187,23 @@ class NeighbourWords:
                 there[counting[pod.node]].append(pod)
         return there
 
-    def _units(self, unit: DomainUnit) -> list[str]:
+    def _units(self, unit: DomainUnit) -> Sentence:
         """Running units that keep a unit off their domains, each with its domain; some of them."""
         held = {
-            f"{other.name} holds {_domain(self.instance, pod, other.topology_key)}"
+            (other.name, _domain(self.instance, pod, other.topology_key)): pod
             for pod in self.instance.pods.values()
             if pod.state is PodState.BOUND
             for other in pod.neighbours.units
             if other.keeps_off(unit)
         }
-        return some(sorted(held), NAMED)
+        texts = [_unit(name, held[name, where]) + f" holds {where}" for name, where in sorted(held)]
+        return Sentence.listed(texts, NAMED)
 
 
-_TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[str]]] = {
+#: What is said of terms of anti-affinity to who has none of them.
+_APART = Sentence.of("others keep its pods off where they are: ")
+
+_TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[Sentence]]] = {
     "PodAffinity": NeighbourWords.near,
     "PodAntiAffinity": NeighbourWords.apart,
     "TopologySpread": NeighbourWords.spread,
@@ -213,19 +215,25 @@ def _name(pod: Pod) -> str:
     return f"Pod {pod.key}" + (", which is being deleted," if pod.state is PodState.TERMINATING else "")
 
 
-def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> str:
+def _unit(name: str, pod: Pod) -> Sentence:
+    """A unit by its name, for readers of its Namespace."""
+    other = f"another of a pod of priority {pod.priority}"
+    return Sentence.of(Owned(frozenset((pod.key.namespace,)), Sentence.of(name), Sentence.of(other)))
+
+
+def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> Sentence:
     """How many pods that a limit counts there are in a domain, and which."""
-    named = f" ({and_list(some([*map(_name, pods)], NAMED))})" if pods else ""
-    return f"{label_word(value)} has {len(pods)} of {_meant(limit.pods)}{named}"
+    there = f"{label_word(value)} has {len(pods)} of {_meant(limit.pods)}"
+    return there + (" (" + pod_names(pods, _name) + ")" if pods else Sentence())
 
 
 def _verb(held: Mapping[str, Sequence[Pod]]) -> str:
     return "is" if sum(map(len, held.values())) == 1 else "are"
 
 
-def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
+def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> Sentence:
     """Where pods are, by name and domain."""
-    return and_list(some([f"Pod {pod.key} is in {_domain(instance, pod, key)}" for pod in pods], NAMED))
+    return pod_names(pods, lambda pod: f"Pod {pod.key} is in {_domain(instance, pod, key)}")
 
 
 def _domain(instance: Instance, pod: Pod, key: str) -> str:

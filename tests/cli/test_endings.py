@@ -307,3 +307,26 @@ def test_a_job_in_the_background_heeds_no_ctrl_c(cluster: Path) -> None:
     program = f"trap '' INT; $PLACER solve {cluster} & kill -INT $!; wait $!"
     done = shell(program)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+# ------------------------------------------------------------------------------------------- after the line of a pass
+
+AFTER = """
+import os, signal
+from placer.cli.signals import Signals, StopSignals
+with Signals(own=True) as outer:
+    outer.raised()
+    signals = StopSignals()
+    with signals.heeded():
+        signals.answered()
+        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGTERM)
+raise SystemExit(6)
+"""
+
+
+def test_a_signal_after_the_line_of_a_pass_changes_nothing() -> None:
+    """Whoever has read it may end the process, at any moment up to its end: a good pass is no failed Job."""
+    done = subprocess.run([sys.executable, "-c", AFTER], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (6, b"")

@@ -44,7 +44,7 @@ def check_half_bound(cluster: Api, names: Iterable[str], code: int | None, *, to
 
 def _is_told(pod: Mapping[str, Any]) -> bool:
     conditions = pod["status"].get("conditions") or []
-    return any(each["type"] == "PodScheduled" and "planned pods are bound" in each["message"] for each in conditions)
+    return any(each["type"] == "PodScheduled" and each["message"].startswith("half-bound: ") for each in conditions)
 
 
 def finish(cluster: Api, passes: Passes, proxy: Proxy, wanted: set[str], names: Iterable[str], *flags: str) -> None:

@@ -263,3 +263,24 @@ def test_after_the_deadline_nothing_is_tried() -> None:
     server = Server(said(201))
     assert bind_pod(server, BIND, lambda: 0.0) == BindingResult(BIND, BindingState.REFUSED, "it was not tried in time")
     assert server.asked == []
+
+
+def test_nothing_is_sent_after_the_deadline_though_the_pod_was_read_before_it() -> None:
+    """The answer to a question may take seconds, in which the Lease lapses."""
+    server, over = Server(said(409), pod=pod()), False
+
+    def deadline() -> float:
+        return 0.0 if over else time.monotonic() + 60.0
+
+    class Slow:
+        def get(self, *asked: Any) -> Response:
+            return server.get(*asked)
+
+        def send(self, method: str, path: str, body: object = None, **options: Any) -> Response:
+            nonlocal over
+            over = over or method == "GET"
+            return server.send(method, path, body, **options)
+
+    made = bind_pod(Slow(), BIND, deadline, sleep=lambda _: None)
+    assert (made.state, made.reason) == (BindingState.REFUSED, "its time was over before all of it was sent")
+    assert server.asked.count("POST") == 1

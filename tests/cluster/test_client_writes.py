@@ -103,12 +103,14 @@ def test_without_an_answer_it_is_not_known() -> None:
         with pytest.raises(Unanswered) as caught:
             client.send("POST", "/api", {})
         assert caught.value.exit_code == 6
+        assert caught.value.why == "the connection broke before the answer was whole (ProtocolError)"
         assert len(server.asked) == 1
 
 
 def test_an_answer_that_takes_too_long_is_none() -> None:
-    with writing(200) as (_, client), pytest.raises(Unanswered):
+    with writing(200) as (_, client), pytest.raises(Unanswered, match=r"/open: no answer within 0\.2 s$") as caught:
         client.send("POST", "/open", {}, timeout=0.2)
+    assert caught.value.why == "no answer within 0.2 s"  # all that tenants read of it
 
 
 def test_lines_come_whole_however_they_are_sent() -> None:

@@ -226,3 +226,13 @@ def test_of_an_object_with_a_wrong_type_its_name_is_kept_and_what_is_wrong() -> 
 def test_what_is_no_list_is_an_error(text: bytes) -> None:
     with pytest.raises(ClusterError, match=r"^the list of pods is none: "):
         list_reader(BY_ATTRIBUTE["pods"], "v1").read(text)
+
+
+def test_of_an_app_group_that_cannot_be_read_the_workloads_are_kept() -> None:
+    """Its pods wait, and no others of their namespace."""
+    listed = [{"workload": {"kind": "Deployment", "name": "web"}, "dependencies": [{"minBandwidth": 3}]}, "odd"]
+    metadata = {"name": "shop", "namespace": "a", "labels": 3}
+    item = json.dumps({"metadata": metadata, "spec": {"workloads": listed}}).encode()
+    kept = json.loads(list_reader(BY_ATTRIBUTE["app_groups"], "v1alpha1").object_or_name(item))
+    assert kept["spec"] == {"workloads": [{"workload": {"name": "web"}}, None]}
+    assert kept["metadata"]["annotations"].keys() == {"placer.dev/unreadable"}

@@ -22,6 +22,7 @@ from placer.cluster.reading.client import Response
 from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
 from placer.cluster.reading.gang_record import (
     MOST_BYTES,
+    Ages,
     GangRecord,
     HeldRoom,
     RecordedDisruption,
@@ -487,3 +488,31 @@ def test_after_a_pass_recorded_is_what_is_half_bound_or_may_be() -> None:
         key("b"): GangRecord(NOW, digests(["b"])),
         key("e"): record[key("e")],
     }
+
+
+def test_a_jump_of_the_servers_clock_makes_no_gang_older() -> None:
+    """Neither forward nor back; what this process has not seen before is as old as the record says."""
+    mine = [100.0]
+    ages = Ages(lambda: mine[0])
+    record = {key("a"): GangRecord(NOW, frozenset()), key("b"): GangRecord(NOW - timedelta(seconds=60), frozenset())}
+    assert ages.steady(record, NOW) == record
+    mine[0] += 5.0
+    ahead = NOW + timedelta(minutes=10, seconds=5)
+    found = ages.steady(record, ahead)
+    assert [(ahead - each.since).total_seconds() for each in found.values()] == [5.0, 65.0]
+    mine[0] += 5.0
+    for known in (found, record):  # whether it was written meanwhile or not
+        again = ages.steady(known, NOW + timedelta(seconds=10))
+        assert [(NOW - each.since).total_seconds() for each in again.values()] == [0.0, 60.0]
+    anew = {key("a"): GangRecord(NOW + timedelta(seconds=9), frozenset())}
+    assert ages.steady(anew, NOW + timedelta(seconds=10)) == anew
+    assert Ages(lambda: 0.0).steady(record, ahead) == record
+
+
+def test_without_patience_a_gang_goes_though_the_clock_is_a_part_of_a_second_behind() -> None:
+    found = GangOutcome(key("a"), GangState.HALF_BOUND)
+    record = {key("a"): GangRecord(NOW, frozenset())}
+    made = world(*gang("a", 2))
+    early = NOW - timedelta(seconds=0.5)
+    assert next_to_go(made.instance, [found], {}, record, 0.0, early) == ([key("a")], [])
+    assert next_to_go(made.instance, [found], {}, record, 1.0, early) == ([], [])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions, _Trouble
+from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions, _Trouble, boot_seconds
 from placer.cluster.writing.plan_execution import _LAST
 from placer.errors import ClusterError
 
@@ -322,3 +324,21 @@ def test_it_is_renewed_every_two_seconds_and_looked_at_as_often(leases: Leases, 
     assert acquire(elector(leases, clock), clock)  # it stands still
     assert looked[:3] == [0.0, 2.0, 4.0]
     assert LeaseOptions().retry_period == 2.0
+
+
+def test_a_leader_that_stood_still_knows_for_how_long_it_has_been_none(leases: Leases, clock: Clock) -> None:
+    mine = elector(leases, clock)
+    assert mine.left == -math.inf
+    assert acquire(mine, clock)
+    assert mine.left == OPTIONS.renew_deadline
+    clock.now += 20.0
+    assert mine.lost is not None
+    assert mine.left == OPTIONS.renew_deadline - 20.0
+    mine.release()
+    assert mine.left == -math.inf
+
+
+def test_seconds_for_which_the_machine_sleeps_count() -> None:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        assert abs(boot_seconds() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 60.0
+    assert boot_seconds() >= time.monotonic() - 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -104,9 +105,10 @@ class World:
         settings: BindingOptions = FAST,
         lost: Callable[[], str | None] = lambda: None,
         paused: Callable[[], str | None] = lambda: None,
+        left: Callable[[], float] = lambda: math.inf,
     ) -> list[GangOutcome]:
         server, plan = Breaker(self.server, settings.grace), BindingPlan(batches)
-        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, lost, paused)
+        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, lost, paused, lease_left=left)
 
 
 def _pod(name: str, group: str) -> Document:
@@ -248,6 +250,20 @@ def test_before_each_gang_it_is_asked_whether_the_lease_is_held_still() -> None:
     assert found[1].reason == "the Lease is another's"
     (found_too,) = world.carry_out(world.batch("b"), lost=lambda: "it was taken")
     assert (found_too.state, found_too.reason) == (GangState.LEFT, "it was taken")
+
+
+def test_nothing_is_bound_once_another_may_have_begun_however_late_that_is_noticed() -> None:
+    """A leader that stood still in a gang: since when the Lease has lapsed counts, and not when it hears of that."""
+    world, settings = World(a=6), replace(FAST, workers=1, grace=60.0)
+
+    def left() -> float:
+        return 8.0 if len(world.server.order) < 2 else -20.0
+
+    (found,) = world.carry_out(world.batch("a"), settings=settings, left=left)
+    assert (found.state, len(found.bound), len(world.server.order)) == (GangState.HALF_BOUND, 2, 2)
+    in_time = World(a=6)
+    (found,) = in_time.carry_out(in_time.batch("a"), settings=settings, left=lambda: -1.0)
+    assert found.state is GangState.BOUND
 
 
 def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None:

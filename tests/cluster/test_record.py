@@ -114,7 +114,7 @@ def test_workloads_that_take_too_much_are_left_out_and_small_ones_kept() -> None
     crowd = {Workload("evil", "Job", str(at)): large(at) for at in range(8)}
     _, found = written(workloads=crowd | {HONEST: SMALL}, unanswered=UnansweredPods("7", digests(["1"])))
     assert found.workloads[HONEST] == SMALL
-    assert (len(found.workloads) + found.dropped["rejected"], found.dropped.keys()) == (9, {"rejected"})
+    assert (len(found.workloads) + found.dropped["rejected"], set(found.dropped)) == (9, {"rejected"})
     assert found.unanswered.pods == digests(["1"])
     assert 0 < found.size < MOST
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.reflectors import Reflectors
+from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.snapshot import whole_kind
+from placer.cluster.reading.views import Rejection
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+from placer.scheduling_pass import Pass, PassOptions, read_cluster
+from tests.cluster.test_any_object import Double
 from tests.support import Document, node
 from tests.waiting import wait_until
 
@@ -192,3 +198,68 @@ def test_what_nobody_asks_for_any_more_is_forgotten(changes: Changes) -> None:
     assert taken(lists)[0] == ["a", "b"]
     assert changes.noted == []  # a list that is taken for the first time is no change
     lists.close()
+
+
+def test_which_kinds_there_are_is_asked_once_a_minute(changes: Changes, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Discovery(Server):
+        def get(self, path: str, _: Mapping[str, str] | None = None) -> Response:
+            asked.append(path)
+            groups = [{"name": name, "versions": [{"version": "v1"}]} for name in ("apps", "scheduling.k8s.io")]
+            resources = [{"name": "replicasets"}, {"name": "priorityclasses"}]
+            return Response(200, json.dumps({"groups": groups, "resources": resources}).encode())
+
+    lists = Reflectors(Discovery(), changes)
+    first = lists.served()
+    count = len(asked)
+    assert "/apis" in asked
+    assert lists.served() is first
+    assert len(asked) == count
+    lists.forget_served()
+    assert lists.served() is not first
+    monkeypatch.setattr("placer.cluster.reading.reflectors._SERVED", 0.0)
+    lists.served()
+    assert len(asked) == 3 * count
+
+
+def test_a_list_that_was_taken_tells_so_and_what_a_watch_has_listed_is_heard_of(changes: Changes) -> None:
+    """Else a pod that has failed in between would have no event, and no list of failed pods either."""
+    heard: list[str] = []
+    lists = Reflectors(
+        Server([versioned(1, "a")]), changes, lambda _, item: heard.append(json.loads(item)["metadata"]["name"])
+    )
+    assert lists.is_listed_anew(PATH)
+    taken(lists)
+    assert lists.is_listed_anew(PATH)
+    taken(lists)
+    assert not lists.is_listed_anew(PATH)
+    lists._of[PATH]._relisted(1, [json.dumps(versioned(2, "b")).encode()])
+    assert heard == ["b"]
+    lists.close()
+
+
+@pytest.mark.parametrize(("heard", "anew", "asked"), [(None, False, 1), ([], True, 1), ([], False, 0)])
+def test_failed_pods_are_asked_for_only_where_events_of_them_were_not_heard(
+    heard: list[Rejection] | None, anew: bool, asked: int
+) -> None:
+    selectors: list[str] = []
+
+    class Asked(Double):
+        def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+            selectors.append((parameters or {}).get("fieldSelector", ""))
+            return super().get(path, parameters)
+
+    class Lists:
+        def __init__(self) -> None:
+            self.served = partial(ServedKinds, server)
+
+        def __call__(self, *asked: Any) -> Any:
+            return whole_kind(server, *asked)
+
+        def is_listed_anew(self, _: str) -> bool:
+            return anew
+
+    server = Asked([node("n1")], [])
+    read_cluster(server, Pass(PassOptions(), heard=heard), lambda _: None, Lists())  # type: ignore[arg-type]
+    assert sum(each.startswith("status.phase=Failed") for each in selectors) == asked

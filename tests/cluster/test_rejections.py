@@ -13,6 +13,7 @@ import pytest
 
 from placer.cluster.reading import views
 from placer.cluster.reading.client import Response
+from placer.cluster.reading.earlier_passes import prepared
 from placer.cluster.reading.gang_record import (
     GangRecord,
     RecordedGangs,
@@ -25,6 +26,7 @@ from placer.cluster.reading.gang_record import (
 from placer.cluster.reading.rejections import (
     cooling_nodes,
     failed_pods,
+    kept_off,
     of_ours,
     rejection_of,
     remembered,
@@ -34,9 +36,11 @@ from placer.cluster.reading.released import mark
 from placer.cluster.reading.views import PodView, Rejection, Workload, is_rejection
 from placer.cluster.writing.gang_ledger import write_record
 from placer.instance import GroupKey
+from placer.solve import solve
+from tests.cluster.caches import mine
 from tests.cluster.fault_matrix import ADMISSION
-from tests.cluster.snapshots import ListServer
-from tests.support import Document, pod
+from tests.cluster.snapshots import ListServer, snapshot_of
+from tests.support import Document, node, pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 JOB, OTHER = Workload("default", "Job", "train"), Workload("default", "Job", "other")
@@ -96,6 +100,26 @@ def test_every_reason_of_kubelets_is_told_on_the_page_of_faults() -> None:
     assert told >= views._REASONS
     root = Path(__file__).parents[2]
     assert all((root / name).is_file() for each in ADMISSION for name in each.tests)
+
+
+def test_a_pod_does_not_go_again_to_the_node_that_has_just_rejected_it_however_many_cool_down() -> None:
+    """Four nodes of its namespace cool already: the fifth takes others, and this workload on no account."""
+    five = [rejection(f"n{at}", -at, Workload("default", "Job", f"job-{at}")) for at in range(1, 6)]
+    known = remembered({}, five, 300, NOW)
+    cooling = cooling_nodes(known, 300, NOW)
+    assert cooling == {"n1", "n2", "n3", "n4"}
+    assert kept_off(known, cooling) == {Workload("default", "Job", "job-5"): "n5"}
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "job-5", "uid": "1", "controller": True}]
+    pods = [mine("again", metadata={"ownerReferences": owner}), mine("other")]
+    snapshot = snapshot_of([*(node(f"n{at}", cpu=4) for at in range(1, 6)), *pods])
+    found = prepared(snapshot, cooling, apart=kept_off(known, cooling)).instance
+    reasons = solve(found, method="greedy").reasons
+    assert {key.name for key in reasons} == {"again"}
+    (reason,) = reasons.values()
+    assert "1 node's kubelet rejected a pod of the same workload a short while ago (n5)" in reason.message
+    assert (
+        kept_off(remembered(known, [rejection("n6", 0, Workload("default", "Job", "job-5"))], 300, NOW), cooling) == {}
+    )
 
 
 @pytest.mark.parametrize(("scheduler", "more"), [("mine", ",spec.schedulerName=mine"), ("*", "")])

@@ -71,6 +71,48 @@ def test_a_pod_that_has_come_where_ours_are_spread() -> None:
     )
 
 
+def test_labels_of_running_pods_that_change_are_heard() -> None:
+    """One that had meant nothing to ours keeps them off, or attracts them no more; where it runs stays so."""
+    labels = {"kubernetes.io/hostname": "n1"}
+    off = changed(theirs("off", "n1"), "metadata", labels={"app": "quiet"})
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "loud"}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cache = cache_of(node("n1", labels), changed(mine("web"), "spec", affinity=anti), off)
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) is None
+    cache.pod_happened("MODIFIED", event(changed(off, "metadata", labels={"app": "loud"})))
+    assert "keeps off Pod default/off" in str(cache.refusal(alone("web"), [bind("web", "n1")]))
+    cache.pod_happened("MODIFIED", event(off))
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) is None
+
+
+def test_a_member_with_other_labels_has_not_been_bound_by_another_client() -> None:
+    documents = [each for each in gang(1) if each["metadata"]["name"] != "train-1"]
+    runs = changed(theirs("runs", "n1"), "metadata", annotations={"scheduling.k8s.io/group-name": "train"})
+    cache = cache_of(*documents, runs)
+    for app in ("a", "b"):
+        cache.pod_happened("MODIFIED", event(changed(runs, "metadata", labels={"app": app})))
+        assert "another client" not in str(cache.refusal([GANG], [bind("train-0", "n1")]))
+    cache.pod_happened("ADDED", event(changed(runs, "metadata", name="other", uid="other")))
+    assert "default/other of PodGroup default/train has been bound by" in str(
+        cache.refusal([GANG], [bind("train-0", "n1")])
+    )
+
+
+def test_rules_are_asked_again_before_later_tries_where_something_has_changed() -> None:
+    """Between the first look at a gang and its last binding: a pod that keeps ours off comes, and goes again."""
+    labels = {"kubernetes.io/hostname": "n1"}
+    cache = cache_of(node("n1", labels), mine("web", labels={"app": "web"}), mine("free", labels={"app": "free"}))
+    web, free = bind("web", "n1"), bind("free", "n1")
+    assert cache.refusal([*alone("web"), *alone("free")], [web, free]) is None
+    cache.assume([web, free])
+    assert cache.late_refusal(web) is None
+    cache.pod_happened("ADDED", event(keeping_off("alone", "n1", "web")))
+    assert "keeps off Pod default/web" in str(cache.late_refusal(web))
+    assert cache.late_refusal(free) is None
+    cache.pod_happened("DELETED", event(keeping_off("alone", "n1", "web")))
+    assert cache.late_refusal(web) is None
+
+
 # ------------------------------------------------------------------------------------ C7 by label, C15 exclusive
 
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
@@ -309,6 +351,15 @@ def test_what_goes_out_counts_against_its_queue(team: SchedulerCache) -> None:
     assert team.refusal(alone("b"), [bind("b", "n1")]) == "the capability of Queue team is used up: cpu 2 of 1 left"
     team.forget(bind("a", "n1"))
     assert team.refusal(alone("b"), [bind("b", "n1")]) is None
+
+
+def test_before_a_later_try_the_queue_is_looked_at_again(team: SchedulerCache) -> None:
+    """What is to be bound counts once, and what others have used since counts, too."""
+    team.assume([bind("a", "n1")])
+    team.pod_happened("ADDED", event(theirs("apart", "n2")))
+    assert team.late_refusal(bind("a", "n1")) is None
+    team.pod_happened("ADDED", event(queued(theirs("other", "n2", cpu=4))))
+    assert "the capability of Queue" in str(team.late_refusal(bind("a", "n1")))
 
 
 def test_the_capability_of_a_parent_counts_too(team: SchedulerCache) -> None:

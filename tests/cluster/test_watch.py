@@ -176,6 +176,15 @@ def test_one_that_ends_with_nothing_said_is_in_trouble_only_if_it_ends_at_once(
     assert Heard(Server([], [line("ADDED", "a", 6)]), 1).watch.trouble == trouble
 
 
+def test_a_quiet_watch_that_the_server_ends_in_order_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kind that never changes there is no bookmark either: it need not be listed anew."""
+    monkeypatch.setattr("placer.cluster.reading.watch._QUIET", 0.0)
+    watch = Watch(Server([], []), PATH, "5", lambda *_: None, lambda *_: None)
+    before = watch.heard
+    assert watch._follow()
+    assert watch.heard > before
+
+
 def test_while_nothing_is_read_it_says_why() -> None:
     watch = Watch(Server(ClusterError("403 not allowed")), PATH, "5", lambda *_: None, lambda *_: None)
     assert watch.lost is not None

@@ -119,16 +119,11 @@ def test_a_gang_of_pods_of_a_daemon_set_is_one_finding() -> None:
         pod(f"d-{i}", node="n1", metadata={"annotations": {f"{KOORD}/name": "g"}, **owned("DaemonSet", "d")})
         for i in range(3)
     ]
-    other = pod(
-        "e",
-        group="v",
-        node="n1",
-        metadata={"annotations": {"scheduling.k8s.io/group-name": "v"}, **owned("DaemonSet", "e")},
-    )
-    static = pod(
-        "s", labels={"scheduling.x-k8s.io/pod-group": "c"}, node="n1", annotations={"kubernetes.io/config.mirror": "x"}
-    )
-    instance = instance_of(node("n1"), pod_group("v", minMember=2), *daemons, other, static)
+    light = {"pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+    other = pod("e", labels=light, node="n1", metadata={"labels": light, **owned("DaemonSet", "e")})
+    static = pod("s", labels=light, node="n1", annotations={"kubernetes.io/config.mirror": "x"})
+    instance = instance_of(node("n1"), *daemons, other, static)
+    mark = "label pod-group.scheduling.sigs.k8s.io/min-available"
     assert [(each.object, each.message) for each in instance.findings if each.code == "FieldIgnored"] == [
         (
             "DaemonSet default/d",
@@ -136,14 +131,9 @@ def test_a_gang_of_pods_of_a_daemon_set_is_one_finding() -> None:
         ),
         (
             "DaemonSet default/e",
-            "annotation scheduling.k8s.io/group-name of 1 pod of DaemonSet default/e: in no gang, since each pod "
-            "belongs to its node",
+            f"{mark} of 1 pod of DaemonSet default/e: in no gang, since each pod belongs to its node",
         ),
-        (
-            "Pod default/s",
-            "label scheduling.x-k8s.io/pod-group of static Pod default/s: in no gang, since each pod "
-            "belongs to its node",
-        ),
+        ("Pod default/s", f"{mark} of static Pod default/s: in no gang, since each pod belongs to its node"),
     ]
 
 

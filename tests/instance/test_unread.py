@@ -69,6 +69,12 @@ APP_GROUP: Document = {
     "metadata": {"name": "shop", "namespace": "default"},
     "spec": {"workloads": "all"},
 }
+
+
+def owned(kind: str, name: str) -> dict[str, Any]:
+    return {"ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": name, "uid": "1", "controller": True}]}
+
+
 CLAIMS: Mapping[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 #: What cannot be read, with what it is found as; objects that depend on it; names of the pods that wait.
@@ -136,6 +142,18 @@ WAITING: dict[str, tuple[Document, str, Sequence[Document], set[str]]] = {
             pod("c", namespace="else"),
         ],
         {"a", "b", "good-0", "good-1"},
+    ),
+    "an AppGroup that lists its workloads": (
+        APP_GROUP | {"spec": {"workloads": [{"workload": {"kind": "Deployment", "name": "web"}, "dependencies": 3}]}},
+        "AppGroup default/shop",
+        [
+            pod("a", labels={"appgroup.diktyo.x-k8s.io": "shop"}),
+            pod("b", metadata=owned("ReplicaSet", "web-5d4f")),
+            pod("c", metadata=owned("ReplicaSet", "db-5d4f")),
+            pod("d", labels={"appgroup.diktyo.x-k8s.io": "other"}),
+            pod("e", namespace="else", metadata=owned("ReplicaSet", "web-5d4f")),
+        ],
+        {"a", "b"},
     ),
     "a Namespace": (NAMESPACE, "Namespace default", [pod("a"), pod("b", namespace="else")], {"a", "good-0", "good-1"}),
     "an owner": (

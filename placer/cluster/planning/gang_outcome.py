@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,8 @@ class GangOutcome:
         What earlier passes had bound of it where it was half-bound then.
     waiting
         Pods among these that were released, and that their own scheduler has not bound yet.
+    since, until
+        Of one that is half-bound: since when, and when it is rolled back at the latest; None: not known, never.
     """
 
     key: GroupKey
@@ -84,6 +87,8 @@ class GangOutcome:
     reason: str = ""
     before: tuple[PlannedBinding, ...] = ()
     waiting: tuple[PlannedBinding, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome) -> Iterator[GangOutcome]:

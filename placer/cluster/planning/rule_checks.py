@@ -143,9 +143,10 @@ class RuleChecks:
         self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
         self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
+        self._relabelled: set[Key] = set()  # pods that were there before and have come to none
         self._around: dict[Key, Pod] = {}  # every pod with a node
         self._keeping_off: set[Key] = set()  # those of them with required anti-affinity
-        self._around_changed = False
+        self._version = 0  # of what is around
         self._call_rules = [rule for name, rule in RULES if name in _CALLS and name not in instance.policy.rules_off]
         self._calls_changed = False
 
@@ -155,6 +156,11 @@ class RuleChecks:
         return self._snapshot.without(_APART).objects()
 
     # ------------------------------------------------------------------------------------------------- what happens
+
+    @property
+    def version(self) -> int:
+        """Another number whenever something has changed around the pods that are bound."""
+        return self._version
 
     def stands(self, key: Key, node: str) -> None:
         """Note a pod of the instance: it was on this node from the beginning, or is bound to it now."""
@@ -170,13 +176,25 @@ class RuleChecks:
         if state is PodState.NOMINATED:
             return
         self._unread[key] = written
-        self._around_changed = True
+        self._version += 1
         self._aligned.came(key, written, node)
+
+    def relabelled(self, key: Key, written: PodManifest, state: PodState) -> None:
+        """Note a pod that stays where it is and has other labels."""
+        if state is PodState.NOMINATED:
+            return
+        before = self._standing.get(key)
+        has_come = key in self._members or (key in self._unread and key not in self._relabelled)
+        self._calls_changed |= before is not None and before.app_group is not None
+        self._drop(key)
+        self._unread[key] = written
+        self._version += 1
+        if not has_come:
+            self._relabelled.add(key)
 
     def went(self, key: Key) -> None:
         """Note that a pod holds nothing any more."""
         self._aligned.went(key)
-        self._around_changed = True
         pod = self._standing.get(key)
         if pod is not None and pod.app_group is not None:
             self._calls_changed = True
@@ -184,11 +202,15 @@ class RuleChecks:
 
     def forget(self, key: Key) -> None:
         """Take back a pod that was never on its node."""
+        self._drop(key)
+        self._version += 1
+        self._aligned.forget(key)
+
+    def _drop(self, key: Key) -> None:
         for each in (self._unread, self._members, self._around):
             each.pop(key, None)
         self._keeping_off.discard(key)
-        self._around_changed = True
-        self._aligned.forget(key)
+        self._relabelled.discard(key)
         pod = self._standing.pop(key, None)
         if pod is not None:
             self._queues.count(pod, -1)
@@ -200,7 +222,7 @@ class RuleChecks:
             self._calls_changed = True
         known = self._instance.nodes
         if any(name not in known or known[name].labels != node.labels for name, node in nodes.items()):
-            self._around_changed = True
+            self._version += 1
 
     def _note(self, pod: Pod) -> None:
         if pod.state.on_node:
@@ -220,7 +242,7 @@ class RuleChecks:
         name, gates = self._snapshot.scheduler_name, self._snapshot.gates
         for key, pod in make_instance(objects, scheduler_name=name, cluster=True, gates=gates).pods.items():
             self._note(pod)
-            if pod.group is not None:
+            if pod.group is not None and key not in self._relabelled:
                 self._members[key] = pod.group
             self._calls_changed |= pod.app_group is not None
 
@@ -243,7 +265,7 @@ class RuleChecks:
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(attrgetter("limited"), map(self._instance.groups.__getitem__, gangs)))
-        if limited or self._around_changed or any(map(self._is_counted, pods)):
+        if limited or self._version or any(map(self._is_counted, pods)):
             self._read()
         return (
             self._aligned.refusal(binds)
@@ -252,6 +274,27 @@ class RuleChecks:
             or self._calls_refusal(pods, binds, nodes)
             or self._queues.refusal(pods)
         )
+
+    def late_refusal(self, binds: Sequence[PlannedBinding], nodes: Mapping[str, Node]) -> str | None:
+        """Why bindings whose pods count as bound already may not be made now; None where nothing is against it.
+
+        Parameters
+        ----------
+        binds
+            Of one batch.
+        nodes
+            As they are now.
+        """
+        pods = [self._instance.pods[bind.pod] for bind in binds]
+        counted = [pod for pod in pods if pod.key in self._standing]
+        for pod in counted:
+            self._queues.count(pod, -1)
+        try:
+            groups = dict.fromkeys(pod.group for pod in pods if pod.group is not None)
+            return self.refusal([key for key in groups if key in self._instance.groups], binds, nodes)
+        finally:
+            for pod in counted:
+                self._queues.count(pod, 1)
 
     def _is_counted(self, pod: Pod) -> bool:
         """Whether calls or a queue look at a pod."""
@@ -262,7 +305,7 @@ class RuleChecks:
     ) -> str | None:
         """What pods, or those around them, ask of each other as things stand now (C7 by label, C12 to C15)."""
         asked = self._keeping_off or any(pod.neighbours for pod in pods)
-        if not self._around_changed or not asked:
+        if not self._version or not asked:
             return None
         around = self._around | {pod.key: pod for pod in pods}
         now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=around)

@@ -75,6 +75,7 @@ class Holding:
     state: PodState
     requests: Resources
     ports: tuple[HostPort, ...]
+    labels: Mapping[str, str]
     ours: bool = False
     released: bool = False
     seen: bool = True  #: whether an event showed it there
@@ -238,6 +239,14 @@ class _Unconfirmed:
         self.unanswered.discard(key)
 
 
+@dataclass(slots=True)
+class _AssumedBatch:
+    """Bindings that went out together, and the version of what is around up to which rules say nothing against them."""
+
+    binds: Sequence[PlannedBinding]
+    version: int
+
+
 class SchedulerCache:
     """Pods and nodes as they are; may be used from several threads.
 
@@ -260,6 +269,7 @@ class SchedulerCache:
         self._rules = RuleChecks(snapshot, instance)
         self._pending = _PendingPods(snapshot, instance)
         self._unconfirmed = _Unconfirmed()
+        self._assumed: dict[Key, _AssumedBatch] = {}
         self._ended: dict[Key, Holding] = {}  # pods of this pass that ran and are over
         # Also for pods that tolerate every taint.
         cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
@@ -270,7 +280,8 @@ class SchedulerCache:
         for key, pod in instance.pods.items():
             if pod.node is not None:
                 uid = snapshot.identities[key].uid
-                held = Holding(uid, pod.node, pod.state, pod.requests, pod.host_ports, released=key in released)
+                room, late = (pod.requests, pod.host_ports, pod.labels), key in released
+                held = Holding(uid, pod.node, pod.state, *room, released=late)
                 self._room.hold(key, held)
                 self._rules.stands(key, pod.node)
 
@@ -336,6 +347,7 @@ class SchedulerCache:
                 return
             if held.ours and view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
+                self._compare_labels(key, held, view, item)
                 return
         self._pending.compare(view, item)
         self._read(key, view, item)
@@ -371,10 +383,24 @@ class SchedulerCache:
         old = self._room.holdings.get(key)
         if old is not None and old.is_as(new):
             old.state, old.released = new.state, False
+            self._relabel(key, old, pod)
             return
         self._release(key)
         self._room.hold(key, new)
         self._rules.came(key, pod, new.node, new.state)
+
+    def _compare_labels(self, key: Key, held: Holding, view: PodView, item: bytes) -> None:
+        """Hear of a pod of this pass that has other labels than it was bound with."""
+        pod = _pod(item) if (view.metadata.labels or {}) != held.labels and key in self._room.holdings else None
+        if pod is not None:
+            self._relabel(key, held, pod)
+
+    def _relabel(self, key: Key, held: Holding, pod: PodManifest) -> None:
+        """Hear of a pod that holds what it held, and may mean something else to others."""
+        labels = pod.metadata.labels or {}
+        if labels != held.labels:
+            held.labels = labels
+            self._rules.relabelled(key, pod, held.state)
 
     def _holding(self, uid: str, pod: PodManifest) -> Holding | None:
         """What a pod holds on the node that it has, or is nominated to; None where it holds nothing."""
@@ -383,7 +409,7 @@ class SchedulerCache:
         if state is None or state is PodState.PENDING or not node:
             return None
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        return Holding(uid, node, state, requests, host_ports(pod.spec))
+        return Holding(uid, node, state, requests, host_ports(pod.spec), pod.metadata.labels or {})
 
     def _release(self, key: Key) -> None:
         self._unconfirmed.discard(key)
@@ -402,12 +428,14 @@ class SchedulerCache:
         with self._news:
             return self._pending.changed()
 
-    def assume(self, binds: Iterable[PlannedBinding]) -> None:
-        """Take the room of bindings that go out."""
+    def assume(self, binds: Sequence[PlannedBinding]) -> None:
+        """Take the room of bindings that go out together."""
         with self._news:
+            batch = _AssumedBatch(binds, self._rules.version)
             for each in binds:
+                self._assumed[each.pod] = batch
                 pod = self._instance.pods[each.pod]
-                held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports)
+                held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports, pod.labels)
                 held.ours, held.released, held.seen = True, each.by_release, False
                 self._room.hold(each.pod, held)
                 self._rules.stands(each.pod, each.node)
@@ -496,13 +524,31 @@ class SchedulerCache:
     def late_refusal(self, bind: PlannedBinding) -> str | None:
         """Why a binding whose room is taken may no longer be made, in one sentence; None where it may.
 
-        Since then its pod may have changed, and its node may have been cordoned, have shrunk, gone, or filled up.
+        Since then its pod may have changed, and its node may have been cordoned, have shrunk, gone, or filled up. Where
+        pods have come, gone or been labelled anew, or nodes have changed, the rules that are no sums are asked again.
         """
         with self._news:
-            why = self._pod_refusal(bind) or self._room.late_refusal(bind, self._instance.pods, self._nodes)
+            why = (
+                self._pod_refusal(bind)
+                or self._room.late_refusal(bind, self._instance.pods, self._nodes)
+                or self._late_rules_refusal(bind)
+            )
             if why:
                 self.stale.add(self._instance.pods[bind.pod].group or GroupKey("", *bind.pod))
             return why
+
+    def _late_rules_refusal(self, bind: PlannedBinding) -> str | None:
+        """What rules that are no sums say against a binding by now; asked once for its whole batch where they say
+        nothing.
+        """
+        batch, version = self._assumed.get(bind.pod), self._rules.version
+        if batch is None or batch.version == version:
+            return None
+        left = [each for each in batch.binds if each.pod in self._unconfirmed.unseen and each.node in self._nodes]
+        if self._rules.late_refusal(left, self._nodes) is None:
+            batch.version = version
+            return None
+        return self._rules.late_refusal([bind], self._nodes)
 
     def _pod_refusal(self, bind: PlannedBinding) -> str | None:
         if not self._pending.is_as_decided(bind):

@@ -30,6 +30,7 @@ from placer.instance import Key
 from placer.instance.domain_units import DOMAIN_ANNOTATIONS
 from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
+from placer.instance.node_marks import REJECTED_BY
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.queues import NAMESPACES
@@ -159,6 +160,7 @@ _NAMING = frozenset(
         "scheduling.volcano.sh/queue-name",
         "volcano.sh/task-spec",
         NAMESPACES,
+        REJECTED_BY,
     )
 )
 _STAYING = frozenset(("kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth", UPDATED))

@@ -83,6 +83,8 @@ _PAGE, _FIRST_PAGE, _GROWTH = 500, 5, 10
 #: of one object all is read; a server keeps 1.5 MiB. Pages aim at half of it, so that objects somewhat larger than
 #: those before cost no second question, and a first page never does.
 _PAGE_BYTES = 8 * 2**20
+#: Seconds by which the server's clock may be another one at once, and answers in a row that must agree on more.
+_JUMP, _AGREEING = 5.0, 3
 #: How often a list is begun anew that took so long that the server forgot where we were.
 _STARTS = 3
 #: Where a kubelet writes the namespace of a pod with a service account.
@@ -90,11 +92,14 @@ _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 class Unanswered(ClusterError):
-    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``."""
+    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``.
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    ``why`` says what came in its place, in words that tenants may read: without what was asked, and where.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True, why: str = "") -> None:
         super().__init__(message)
-        self.sent = sent
+        self.sent, self.why = sent, why or message
 
 
 class Forbidden(ClusterError):
@@ -296,7 +301,8 @@ class ServerClock:
     somewhen between question and answer: each says that the server is ahead of our monotonic clock by so much at least,
     and by so much at most. The most that was said at least so stays as long as no answer contradicts it. So the time
     does not go back by a part of a second from one answer to the next, as it would if the last one counted; it does
-    where the server's clock was put back.
+    where the server's clock was put back. Of several servers one may have another time, so a jump of some seconds
+    counts once three answers in a row agree on it.
 
     Parameters
     ----------
@@ -307,6 +313,7 @@ class ServerClock:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._ahead: float | None = None
+        self._jumped: list[float] = []  # how far ahead the last answers said in a row that the server is, all the same
 
     def now(self) -> datetime:
         """The least that it may be there."""
@@ -320,8 +327,18 @@ class ServerClock:
             second = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
             least, most = second - self._clock(), second + 1 - asked
             with self._lock:
-                if self._ahead is None or not least <= self._ahead <= most:
-                    self._ahead = least
+                self._heard(least, most)
+
+    def _heard(self, least: float, most: float) -> None:
+        if self._ahead is not None and least <= self._ahead <= most:
+            self._jumped.clear()
+            return
+        if self._ahead is not None and (least > self._ahead + _JUMP or most < self._ahead - _JUMP):
+            self._jumped = [each for each in self._jumped if abs(each - least) <= _JUMP] + [least]
+            if len(self._jumped) < _AGREEING:
+                return
+        self._ahead = least
+        self._jumped.clear()
 
 
 class Client:
@@ -444,7 +461,8 @@ class Client:
             )
         except urllib3.exceptions.HTTPError as error:
             never = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
-            raise Unanswered(f"{self.url}{path}: {error}", sent=not isinstance(error, never)) from error
+            why = _no_answer(error, timeout)
+            raise Unanswered(f"{self.url}{path}: {why}", sent=not isinstance(error, never), why=why) from error
         self._clock.note(answer.headers, asked)
         return Response(answer.status, answer.data, _again_after(answer.headers))
 
@@ -486,7 +504,7 @@ class Client:
             finally:
                 answer.close()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Unanswered(f"{self.url}{path}: {error}") from error
+            raise Unanswered(f"{self.url}{path}: {_no_answer(error, _READ * 2)}") from error
 
     def _request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any
@@ -502,7 +520,7 @@ class Client:
         except ClusterError as error:
             answer.close()
             message = f"{self.url}: the server does not know who we are (401), and that cannot be read anew: {error}"
-            raise Unanswered(message, sent=False) from error
+            raise Unanswered(message, sent=False, why="the server does not know who placer is (401)") from error
         if found is None:
             return answer
         answer.close()
@@ -536,7 +554,7 @@ class Client:
         except urllib3.exceptions.SSLError as error:
             raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
         except urllib3.exceptions.HTTPError as error:
-            return None, None, str(error)
+            return None, None, _no_answer(error, _READ)
         if answer.status in (200, 404, 410):
             return Response(answer.status, text), None, ""
         message = _message(text)
@@ -556,6 +574,19 @@ def own_namespace() -> str | None:
             return file.read().strip() or None
     except OSError:
         return None
+
+
+def _no_answer(error: Exception, seconds: float) -> str:
+    """Why no answer came, in words: those of the library are about its own objects."""
+    import urllib3
+
+    cause = getattr(error, "reason", None)
+    error = cause if isinstance(cause, Exception) else error
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return f"no connection to the server: {str(error).rpartition(': ')[2]}"
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return f"no answer within {seconds:g} s"
+    return f"the connection broke before the answer was whole ({type(error).__name__})"
 
 
 def _shut(answer: urllib3.BaseHTTPResponse) -> None:

@@ -1,7 +1,8 @@
 """What earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
 **Nodes that cool down**, since their kubelet rejected a pod of ours (:mod:`placer.cluster.reading.rejections`). They
-get a taint in the snapshot for some time, and so no new pods.
+get a taint in the snapshot for some time, and so no new pods. Where enough nodes cool down already, pods of the same
+workload alone keep off the node, by an annotation.
 
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
 until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
@@ -32,6 +33,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -42,6 +44,7 @@ from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.instance.instance_builder import make_instance
+from placer.instance.node_marks import REJECTED_BY
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -156,6 +159,7 @@ def prepared(
     now: datetime | None = None,
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
     held: HeldRoom | None = None,
+    apart: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
@@ -173,10 +177,12 @@ def prepared(
         Workloads that back off.
     held
         Room that an earlier pass has made.
+    apart
+        Workloads, and the node that each of them keeps off.
     """
     begun, at = record or {}, now or datetime.now(UTC)
     released = released_pods(snapshot, begun)
-    found = changed(snapshot, _cooled(cooling) | _given(released))
+    found = changed(snapshot, _apart(snapshot, apart) | _cooled(cooling) | _given(released))
     instance = instance_in(found)
     half = _half_bound(found, instance, begun, released, at)
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
@@ -275,14 +281,15 @@ def marked(
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
+    apart: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Snapshot:
     """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
 
     An instance, which takes longer to make than the snapshot took, is made only if something may be half-bound or wait.
     """
     if record or rejected:
-        return prepared(snapshot, cooling, record, now, rejected).snapshot
-    return changed(snapshot, _cooled(cooling))
+        return prepared(snapshot, cooling, record, now, rejected, apart=apart).snapshot
+    return changed(snapshot, _cooled(cooling) | _apart(snapshot, apart))
 
 
 def _half_bound(
@@ -430,6 +437,19 @@ def _rejected(
 
 def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
+
+
+def _apart(snapshot: Snapshot, apart: Mapping[Workload, str]) -> dict[tuple[str, Key], Change]:
+    """Pods that keep off a node; those that have one already are not asked."""
+    texts = snapshot.pod_texts(snapshot.identities) if apart else {}
+    pods = (read_view(item, PodView) for item in texts.values())
+    waiting = ((pod.key, pod.workload) for pod in pods if not pod.spec.node_name)
+    return {("Pod", key): partial(_keep_off, apart[workload]) for key, workload in waiting if workload in apart}
+
+
+def _keep_off(node: str, pod: dict[str, Any]) -> None:
+    metadata = pod["metadata"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), REJECTED_BY: node}
 
 
 def instance_in(snapshot: Snapshot) -> Instance:

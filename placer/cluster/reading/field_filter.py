@@ -123,6 +123,9 @@ class ListReader:
         if self._info.attribute == "pods":
             kept["spec"] = _some(document.get("spec"), "nodeName")
             kept["status"] = _some(document.get("status"), "phase")
+        listed = _dict(document.get("spec")).get("workloads") if self._info.attribute == "app_groups" else None
+        if isinstance(listed, list):
+            kept["spec"] = {"workloads": [_workload(each) for each in listed]}  # its pods wait, and no others
         return kept
 
     def _text(self, item: Any) -> bytes:
@@ -147,6 +150,12 @@ class ListReader:
 def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
     """The annotations that are kept. That an object cannot be read is for us to say, and not for who wrote it."""
     return {key: text for key, text in notes.items() if is_kept(key) and key != UNREADABLE}
+
+
+def _workload(entry: object) -> dict[str, Any] | None:
+    """The name of a workload that an AppGroup lists; None where it has none."""
+    named = _some(_dict(entry).get("workload"), "name")
+    return {"workload": named} if named else None
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -46,6 +47,7 @@ from placer.instance import GroupKey, Key
 
 __all__ = [
     "MOST_BYTES",
+    "Ages",
     "GangRecord",
     "HeldRoom",
     "RecordedDisruption",
@@ -143,6 +145,46 @@ class RejectedWorkload:
 
     def __str__(self) -> str:
         return f"kubelets of {', '.join(f'Node {name}' for name in self.nodes)} rejected its pods ({self.reason})"
+
+
+#: By how much what is read may differ from what was written, and what is a jump of the server's clock.
+_ROUNDED, _JUMP = timedelta(seconds=1), timedelta(seconds=5)
+
+
+class Ages:
+    """For how long gangs are half-bound, by a clock of this process that never jumps: one server of several whose clock
+    is ahead, or is put right, has nothing rolled back.
+
+    Parameters
+    ----------
+    clock
+        Seconds, which never go back; tests put one here that they move.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[GroupKey, tuple[float, set[datetime]]] = {}  # since when by the clock, and as recorded
+
+    def steady(self, gangs: Mapping[GroupKey, GangRecord], now: datetime) -> dict[GroupKey, GangRecord]:
+        """The record with every gang as old as it is by the clock, as far as it was seen before.
+
+        Parameters
+        ----------
+        gangs
+            As recorded.
+        now
+            By the server's clock, which may have jumped.
+        """
+        found, at = {}, self._clock()
+        for key, each in gangs.items():
+            began, told = self._seen.get(key, (0.0, set[datetime]()))
+            if not any(abs(each.since - since) < _ROUNDED for since in told):
+                began, told = at - (now - each.since).total_seconds(), set()
+            since = now - timedelta(seconds=at - began)
+            found[key] = replace(each, since=since) if abs(since - each.since) > _JUMP else each
+            self._seen[key] = began, {each.since, found[key].since}
+        self._seen = {key: self._seen[key] for key in found}
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Lists that are kept between passes: each is taken once and followed by a watch, as client-go's reflectors do.
 
 A pass takes what is kept (:class:`placer.cluster.reading.snapshot.Lists`) as long as it is known to be current: the
-watch is open, and something has come from it lately. A server sends a bookmark shortly before it ends a watch, and each
-is asked to end soon, so a quiet list is heard of too. A list that is not current is taken anew, at the pass that needs
-it; one that may not be watched is therefore taken by every pass, as by a pass that stands alone.
+watch is open, and something has come from it lately. Each is asked to end soon, and a server says something shortly
+before, or ends it in order where nothing is new: so a quiet list is heard of too. A list that is not current is taken
+anew, at the pass that needs it; one that may not be watched is therefore taken by every pass, as by a pass that stands
+alone.
 
 A pass hears of pods and nodes from its lists to its last binding. Their watches are open already, so it follows them
 (:meth:`Reflectors.follow`) and opens none of its own. Whoever is about to begin one says so (:meth:`Reflectors.hurry`).
@@ -18,6 +19,7 @@ from functools import partial
 
 from placer.cluster.reading.client import Follower
 from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.snapshot import whole_kind
 from placer.cluster.reading.views import ObjectView, read_view
 from placer.cluster.reading.watch import NUDGE, Watch
@@ -29,6 +31,8 @@ __all__ = ["Changed", "Heard", "Reflectors"]
 _WINDOW = 10
 #: Seconds without a word after which a list is not taken for current any more.
 _SILENCE = 2 * _WINDOW
+#: Seconds for which it is believed which kinds there are.
+_SERVED = 60.0
 #: Kinds of which a pass waits for what is current.
 _FOLLOWED = ("pods", "nodes")
 
@@ -59,6 +63,7 @@ class Reflectors:
         self._of: dict[str, _Reflector] = {}
         self._asked: set[str] = set()
         self._nudged = threading.Event()  # once nobody has to nudge the watches any more
+        self._served: tuple[float, ServedKinds] | None = None
 
     def __call__(
         self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
@@ -68,6 +73,21 @@ class Reflectors:
         if path not in self._of:
             self._of[path] = _Reflector(self._server, path, info, api_version, self._changed, self._heard)
         return self._of[path].current(watch)
+
+    def served(self) -> ServedKinds:
+        """Which kinds there are: asked for once a minute, since hardly any come and go."""
+        now = time.monotonic()
+        if self._served is None or now >= self._served[0] + _SERVED:
+            self._served = now, ServedKinds(self._server)
+        return self._served[1]
+
+    def forget_served(self) -> None:
+        """Have it asked for again: something was not as it was said to be."""
+        self._served = None
+
+    def is_listed_anew(self, path: str) -> bool:
+        """Whether a list was taken when it was asked for last, so that events before it were not all heard."""
+        return path not in self._of or self._of[path].is_listed_anew
 
     def follow(self, listeners: Mapping[str, Listeners]) -> list[Watch]:
         """Hand over what has happened since lists were given last, and from now on what happens.
@@ -184,12 +204,14 @@ class _Reflector:
         self.watch: Watch | None = None
         self.relay = _Relay()
         self.is_followed = info.attribute in _FOLLOWED
+        self.is_listed_anew = False  #: whether the list was taken when it was asked for last
         self.trouble: str | None = None  #: why the list was taken anew when it was asked for last; None: it was not
         self._lists = 0  # that this thread has taken; what a watch on an earlier one still says is not heeded
 
     def current(self, progress: Callable[[int], None]) -> tuple[list[bytes], str]:
         """All objects in the server's order, by namespace and name, and a version that they are not older than."""
         self.trouble = self._not_current()
+        self.is_listed_anew = self.watch is None or self.trouble is not None
         if self.watch is None or self.trouble is not None:
             self.close()
             items, version = whole_kind(self._server, self._path, self._info, self._version, progress)
@@ -239,6 +261,8 @@ class _Reflector:
     def _relisted(self, of: int, items: Sequence[bytes]) -> None:
         """Heed a list that the watch on a list has taken anew."""
         reader = list_reader(self._info, self._version)
+        for item in items:  # what happened in between had no event
+            self._heard(self._info, item)
         self._replace(of, [reader.object_or_name(item) for item in items], items)
 
     def _replace(self, of: int, items: Iterable[bytes], said: Sequence[bytes] | None = None) -> None:

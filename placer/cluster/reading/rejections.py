@@ -6,7 +6,7 @@ too: then it is the *workload* that backs off, one minute at first and twice as 
 hour at most, and the nodes take others at once. So one workload that no kubelet takes costs a pool one node at a time.
 Of whom a pod says that it is, and which node it names, tenants may write themselves. So only pods count that placer
 bound or released by its own record (:func:`of_ours`), and all workloads of a namespace together have few nodes cool
-down at a time.
+down at a time; beyond these the workload alone keeps off the node (:func:`kept_off`).
 
 What is released (``--enforce gates``) and not bound by its scheduler until it is given up counts the same, or a
 workload that its scheduler never takes would hold room again and again, under other names.
@@ -18,7 +18,7 @@ record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), wher
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -36,6 +36,7 @@ __all__ = [
     "cooling_nodes",
     "failed_pods",
     "failed_selector",
+    "kept_off",
     "not_bound",
     "of_ours",
     "rejection_of",
@@ -224,6 +225,15 @@ def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, no
         if not each.times:
             lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
     return {name for nodes in lately.values() for _, name in sorted(nodes)[-_MOST_COOLING:]}
+
+
+def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:
+    """Workloads to the node whose kubelet rejected them lately, where that one takes others: it does not cool down.
+
+    However many nodes cool down for a namespace, what one has just rejected does not go there again at once.
+    """
+    latest = {key: max(each.nodes, key=each.nodes.__getitem__) for key, each in known.items() if not each.times}
+    return {key: node for key, node in latest.items() if node not in cooling}
 
 
 def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:

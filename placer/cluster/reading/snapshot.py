@@ -203,6 +203,7 @@ def take(
     lists: Lists | None = None,
     *,
     gates: bool = False,
+    served: ServedKinds | None = None,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
 
@@ -218,6 +219,8 @@ def take(
         Gives the lists of the kinds; default: all are asked for.
     gates
         Whether pods that have the hold gate alone are ours.
+    served
+        Which kinds there are; default: it is asked for.
 
     Raises
     ------
@@ -226,7 +229,8 @@ def take(
     BadInstance
         An object has a field of a wrong type.
     """
-    taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists)
+    kinds = ServedKinds(server) if served is None else served
+    taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists, kinds)
     for attribute in LISTED:
         taker.take(BY_ATTRIBUTE[attribute])
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
@@ -250,12 +254,12 @@ def take(
 class _Taker:
     """Collects lists."""
 
-    def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists) -> None:
+    def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists, served: ServedKinds) -> None:
         self._server, self._watch, self._lists = server, watch, lists
         self.items: list[bytes] = []
         self.versions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        self._served = ServedKinds(server)
+        self._served = served
         self._absent: list[str] = []
         self.no_room: Mapping[str, int] = {}
 

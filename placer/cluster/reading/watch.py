@@ -142,7 +142,7 @@ class Watch:
 
     @property
     def heard(self) -> float:
-        """``time.monotonic()`` at which the last event, bookmark or list came."""
+        """``time.monotonic()`` at which the last event, bookmark or list came, or the server ended a whole answer."""
         return self._heard
 
     def start(self) -> None:
@@ -281,6 +281,8 @@ class Watch:
                     break
         if not anything and time.monotonic() - self._open_since < _QUIET:
             raise ClusterError("the server ended the watch at once")
+        if not self._anew:  # it came to its end whole: the server had nothing else to say, as of a quiet kind
+            self._heard = time.monotonic()
         if self._hurried:  # a server may have a bookmark for each at once
             self._over.wait(self._open_since + _SHORTEST - time.monotonic())
         return True

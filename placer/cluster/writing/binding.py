@@ -170,14 +170,12 @@ def _try(
 
     A gate cannot be put back, and the answer to a nomination may take seconds: it is asked again before the gate goes.
     """
-    why = refusal()
-    if why is not None:
-        return _Failure(why, final=True)
 
     def stopped() -> str | None:
         return refusal() if time.monotonic() < deadline() else "its time was over before all of it was sent"
 
-    return _post(server, bind, version, dry_run, stopped)
+    why = stopped()  # to read the pod, and to be asked again, may have taken seconds since it was known to be in time
+    return _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run, stopped)
 
 
 class _Stopped(Exception):
@@ -204,7 +202,7 @@ def _post(
         else:
             answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
-        return _Failure(str(error), look=True, doubt=error.sent or nominated)
+        return _Failure(error.why, look=True, doubt=error.sent or nominated)
     except _Stopped as error:
         return _Failure(str(error), look=True, doubt=True, final=True)
     except (ValueError, LookupError, TypeError, AttributeError) as error:

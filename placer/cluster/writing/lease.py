@@ -12,12 +12,14 @@ is taken over.
 ========================  =============================================================================================
 
 A leader that is cut off therefore stops 5 s before another can begin: so much is left for what it has under way
-(:data:`HANDOVER`). A leader that is done empties the record, so that the next one need not wait.
+(:data:`HANDOVER`), counted from the moment at which the Lease has lapsed, and not from when it notices
+(:attr:`LeaderElector.left`). A leader that is done empties the record, so that the next one need not wait.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -77,6 +79,12 @@ class _Trouble(Exception):
     """The server answers, and may answer otherwise the next time."""
 
 
+def boot_seconds() -> float:
+    """Seconds since the machine has started, also those for which it was suspended, where the system counts these."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
 class LeaderElector:
     """One who wants to be the leader; may be used again after it was lost or released.
 
@@ -89,11 +97,11 @@ class LeaderElector:
     options
         Which Lease.
     clock
-        Seconds, which never go back; tests put one here that they move.
+        Seconds, which never go back, and go on where the machine sleeps; tests put one here that they move.
     """
 
     def __init__(
-        self, server: Writer, identity: str, options: LeaseOptions, clock: Callable[[], float] = time.monotonic
+        self, server: Writer, identity: str, options: LeaseOptions, clock: Callable[[], float] = boot_seconds
     ) -> None:
         self._server, self.identity, self._options, self._clock = server, identity, options, clock
         self._record: dict[str, Any] = {}  # as it was seen last
@@ -114,9 +122,17 @@ class LeaderElector:
         renewed = self._renewed_at
         if renewed is None:
             return f"{self._options} is not held: {self._trouble}"
-        if self._clock() >= renewed + self._options.renew_deadline:
+        if self.left <= 0:
             return f"{self._options} could not be renewed in {self._options.renew_deadline:g} s: {self._trouble}"
         return None
+
+    @property
+    def left(self) -> float:
+        """Seconds until we count ourselves as no leader any more; below zero where that is so already: whoever stood
+        still hears from it for how long.
+        """
+        renewed = self._renewed_at
+        return -math.inf if renewed is None else renewed + self._options.renew_deadline - self._clock()
 
     @property
     def paused(self) -> str | None:

@@ -12,6 +12,7 @@ the next pass, or rolled back (:mod:`placer.cluster.planning.half_bound`).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -87,6 +88,7 @@ def execute_plan(
     lost: Callable[[], str | None] = lambda: None,
     paused: Callable[[], str | None] = lambda: None,
     answered: Callable[[], None] = lambda: None,
+    lease_left: Callable[[], float] = lambda: math.inf,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -110,13 +112,15 @@ def execute_plan(
         Gives why no further gang is to be begun; None as long as they are. What is under way goes on.
     answered
         Called after each answer: a plan of thousands of bindings may take longer than all other steps together.
+    lease_left
+        Gives the seconds until we may no longer bind: nothing goes out once another may have begun to.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, settings, stop, lost, paused, answered)
+    work = _Execution(server, cache, settings, stop, lost, paused, answered, lease_left)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -186,9 +190,10 @@ class _Execution:
         lost: Callable[[], str | None],
         paused: Callable[[], str | None],
         answered: Callable[[], None],
+        lease_left: Callable[[], float],
     ) -> None:
         self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
-        self._paused, self._answered = paused, answered
+        self._paused, self._answered, self._lease_left = paused, answered, lease_left
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -262,7 +267,8 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         """Why a batch may not go out; empty where it may."""
-        forbidden = next(filter(None, (self._lost(), self._paused(), self._server.open, self._unheard)), None)
+        refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
+        forbidden = next(filter(None, (self._lost(), self._paused(), refused, self._unheard)), None)
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
@@ -360,8 +366,8 @@ class _Execution:
     # --------------------------------------------------------------------------------------------------------- time
 
     def _deadline(self, under: _BatchInFlight) -> float:
-        grace = under.progress + self._settings.grace
-        return grace if self._stopped is None else min(grace, self._stopped + _LAST)
+        ends = [under.progress + self._settings.grace, time.monotonic() + self._lease_left() + _LAST]
+        return min(ends if self._stopped is None else [*ends, self._stopped + _LAST])
 
     def _notice_stop(self) -> None:
         if self._stopped is None and (self._stop.is_set() or self._lost() is not None):

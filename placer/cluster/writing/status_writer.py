@@ -20,16 +20,20 @@ a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until t
 =============================  =============================================================================
 
 A pass has done its work before: what cannot be written is reported, and is no error of the pass.
+
+Whoever may read a Namespace reads what is written there. So each reason has a text for the Namespace that it goes to
+(:meth:`placer.result.Reason.told`), and all that is written passes :class:`_OthersHidden` last.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from operator import attrgetter
@@ -174,8 +178,10 @@ def write_status(
     nominated
         Those of them that a pass before has nominated and not released, nor this one; they are so no longer.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
+    hidden = _OthersHidden(result.instance)
+    writer = _StatusWriter(server, scheduler_name, options.limit, stop, hidden, gates=gates)
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
+    waits = hidden.in_all(waits)
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
@@ -237,7 +243,8 @@ def _held_back(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
 def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> dict[GroupKey, _WaitingReason]:
     """Why pods of a gang wait; of those that wait for none, nothing."""
     found = {
-        key: _WaitingReason("Unschedulable", f"{each.code}: {each.message}") for key, each in result.reasons.items()
+        key: _WaitingReason("Unschedulable", f"{each.code}: {each.told(key.namespace)}")
+        for key, each in result.reasons.items()
     }
     found |= {
         key: _WaitingReason("SchedulerError", f"left for the next pass: {why}") for key, why in plan.dropped.items()
@@ -245,12 +252,28 @@ def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> d
     for gang in gangs:
         if gang.state is GangState.LEFT:
             found[gang.key] = _WaitingReason("SchedulerError", f"left for the next pass: {gang.reason}")
-        elif gang.missing:
-            pod, why = next(iter(gang.missing.items()))
-            found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
         elif gang.state is GangState.HALF_BOUND:
-            found.setdefault(gang.key, _WaitingReason("SchedulerError", f"half-bound: {gang.reason}"))
+            found[gang.key] = _half_bound(result.instance, gang, found.get(gang.key))
+        elif gang.missing:
+            found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; {_first_missing(gang)}")
     return found
+
+
+def _half_bound(instance: Instance, gang: GangOutcome, why: _WaitingReason | None) -> _WaitingReason:
+    """How much of a gang runs, since when and until when, and what the rest lacks."""
+    group = instance.groups.get(gang.key)
+    run = len(gang.before) + len(gang.bound) if group is None else group.placed_before + len(gang.bound)
+    need = f" of {group.placed_before + group.need}" if group is not None else ""
+    since = f" since {gang.since:%H:%M:%S} UTC" if gang.since is not None else ""
+    until = f", rolled back at {gang.until:%H:%M:%S} UTC unless it is complete" if gang.until is not None else ""
+    lack = _first_missing(gang) if gang.missing else why.message if why is not None else gang.reason
+    reason = why.reason if why is not None and not gang.missing else "SchedulerError"
+    return _WaitingReason(reason, f"half-bound: {run}{need} run{since}{until}; {lack}")
+
+
+def _first_missing(gang: GangOutcome) -> str:
+    pod, why = next(iter(gang.missing.items()))
+    return f"Pod {pod}: {why}"
 
 
 def _counts(gang: GangOutcome) -> str:
@@ -408,6 +431,56 @@ def _reason(pod: PodView, wait: _WaitingReason) -> ConditionReason:
     return "SchedulingGated" if pod.is_on_hold else wait.reason
 
 
+class _OthersHidden:
+    """Takes names of objects of other Namespaces out of texts: the last look, so that no new sentence gives any away.
+
+    Sentences that know of other Namespaces say more: how many objects of theirs, of which priority.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._names: dict[str, dict[str, int | None]] = {namespace: {} for namespace in instance.namespaces}
+        for app_group in instance.app_groups:
+            self._names.setdefault(app_group.namespace, {})[app_group.name] = None
+        for key, group in instance.groups.items():
+            self._names.setdefault(key.namespace, {})[key.name] = group.priority
+        for pod, each in instance.pods.items():
+            self._names.setdefault(pod.namespace, {})[pod.name] = each.priority
+
+    def in_all(self, waits: Mapping[GroupKey, _WaitingReason]) -> dict[GroupKey, _WaitingReason]:
+        """Why gangs wait, for readers of the Namespace of each."""
+        return {key: replace(wait, message=self.told(wait.message, key.namespace)) for key, wait in waits.items()}
+
+    def told(self, text: str, namespace: str) -> str:
+        """The text for readers of a Namespace."""
+        parts, at = [], 0
+        for found in _NAMESPACED.finditer(text):
+            if found.start() >= at and found[1] != namespace:
+                instead, end = self._instead(text, found)
+                parts += [text[at : found.start()], instead] if end else []
+                at = end or at
+        return "".join([*parts, text[at:]])
+
+    def _instead(self, text: str, found: re.Match[str]) -> tuple[str, int]:
+        """What stands in the place of a name, and where that ends; 0: it is none."""
+        names = self._names.get(found[1])
+        is_own = text.endswith(_OPERATORS, 0, found.start())
+        if names is None and not is_own:
+            return "", 0
+        longest = max((each for each in names or () if text.startswith(each, found.end())), key=len, default="")
+        end = max(found.end() + len(longest), _NAME.match(text, found.end()).end())  # type: ignore[union-attr]
+        priority = (names or {}).get(text[found.end() : end])
+        if priority is None and text[found.start() : end].replace("/", "").isdecimal():
+            return "", 0  # so many of so many
+        return "of another Namespace" + ("" if priority is None else f" (priority {priority})"), end
+
+
+#: Namespace and slash, as objects are named; and what of the rest belongs to a name in any case.
+_NAMESPACED = re.compile(r"(?<![\w./-])([a-z0-9]([a-z0-9-]*[a-z0-9])?)/")
+_NAME = re.compile(r"([\w.:/-]*\w)?")
+#: Objects of operators.
+_OPERATORS = ("Lease ", "ConfigMap ")
+
+
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
@@ -419,9 +492,16 @@ class _StatusWriter:
     """
 
     def __init__(
-        self, server: Writer, scheduler_name: str, limit: float, stop: threading.Event, *, gates: bool = False
+        self,
+        server: Writer,
+        scheduler_name: str,
+        limit: float,
+        stop: threading.Event,
+        hidden: _OthersHidden | None = None,
+        *,
+        gates: bool = False,
     ) -> None:
-        self._server, self._name, self._stop, self._gates = server, scheduler_name, stop, gates
+        self._server, self._name, self._stop, self._gates, self._hidden = server, scheduler_name, stop, gates, hidden
         self._lock = threading.Lock()
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
@@ -539,7 +619,7 @@ class _StatusWriter:
             "reason": event.reason,
             "type": event.kind,
             "regarding": regarding,
-            "note": _note(event.note),
+            "note": _note(self._hidden.told(event.note, event.namespace) if self._hidden else event.note),
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
         return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")

@@ -71,12 +71,12 @@ def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[st
 
 
 def _phase(phase: str, wanted: PodGroupStatus) -> str:
-    """The phase after another one: a group that is not ready goes back from Running, and never from Inqueue."""
-    if wanted.ready:
-        return "Running"
-    if phase in ("Running", "Unknown"):
-        return "Unknown" if wanted.some else "Pending"
-    return phase
+    """The phase after another one, as Volcano has it: a group of which some runs and that is not ready is Unknown, and
+    none goes back from Inqueue.
+    """
+    if wanted.ready or wanted.some:
+        return "Running" if wanted.ready else "Unknown"
+    return "Pending" if phase in ("Running", "Unknown") else phase
 
 
 # ------------------------------------------------------------------------------------------------------------- enqueue
