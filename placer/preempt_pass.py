@@ -45,6 +45,7 @@ from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Res
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
+from placer.cluster.writing.breaker import patient
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
@@ -65,7 +66,6 @@ from placer.scheduling_pass import (
     end_pass,
     keep_record,
     make_pass,
-    patient,
     place_moved,
     read_cluster,
     save_pass,
@@ -99,7 +99,7 @@ _LIMIT, _LEAST = 20.0, 1.0
 #: Most gangs that a plan is looked for.
 _TRIED = 4
 #: Reasons for which no room helps.
-_HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode")
+_HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode")
 
 
 def make_plan(

@@ -22,12 +22,15 @@ from typing import Protocol
 
 from placer.cluster.reading.client import Client
 from placer.cluster.reading.gang_record import Ages
-from placer.cluster.reading.queueing_hints import may_help
+from placer.cluster.reading.queueing_hints import has_come, may_help
 from placer.cluster.reading.reflectors import Reflectors
 from placer.cluster.reading.rejections import rejection_of
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import Rejection
+from placer.cluster.writing.breaker import patient
+from placer.cluster.writing.express_lane import Arrivals
 from placer.cluster.writing.lease import LeaderElector
+from placer.cluster.writing.teller import Teller
 from placer.errors import ClusterError, PlacerError, UsageError
 from placer.kube.kinds import KindInfo
 from placer.manifests.validation import no_collection
@@ -43,6 +46,8 @@ _QUIET, _GATHERING = 0.2, 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 #: Most pods that kubelets rejected of which is known what happened between passes, the latest.
 _MOST_REJECTED = 1_000
+#: Seconds for which the line of a pass waits until all is told: what is not then is in the line of a later one.
+_TOLD = 0.5
 #: Seconds between two looks at whether to stop, at the Lease, and at whether passes are paused.
 _LOOK = 0.5
 
@@ -141,6 +146,7 @@ def run_loop(
             else:
                 loop.lead()
     finally:
+        loop.teller.close()
         loop.lists.close()
 
 
@@ -172,16 +178,22 @@ class _Loop:
         self._client, self._options, self._stop, self._observer = client, options, stop, observer
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
+        self._arrivals = Arrivals()
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
         self._rejected: deque[Rejection] = deque(maxlen=_MOST_REJECTED)
         self._ages = Ages()
         self._listens = False  # a watch of pods is open since the first snapshot
         self.lists = Reflectors(client, self._changed, self._heard)
+        name, status = options.scheduler_name, options.status
+        self.teller = Teller(partial(patient, client), name, status, stop, gates=options.gates)
 
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
-        if may_help(info, before, after, self._options.scheduler_name, self._options.gates):
+        name, gates = self._options.scheduler_name, self._options.gates
+        if may_help(info, before, after, name, gates):
             self._news.set()
+            if has_come(info, before, after, name, gates):
+                self._arrivals.came()
 
     def _heard(self, info: KindInfo, item: bytes) -> None:
         """Note what a kubelet rejects between passes: its controller may delete it before the next one."""
@@ -229,8 +241,16 @@ class _Loop:
     def _make(self, leading: LeaderElector | None) -> None:
         """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
+        self._arrivals.begin()
         heard = self._rejected if self._listens else None
-        done = Pass(self._options, earlier=self._earlier, heard=heard, ages=self._ages)
+        done = Pass(
+            self._options,
+            earlier=self._earlier,
+            heard=heard,
+            ages=self._ages,
+            arrivals=self._arrivals,
+            teller=self.teller,
+        )
         observer = self._observer
         observer.begun(done)
         try:
@@ -259,6 +279,7 @@ class _Loop:
             done.earlier = None  # so that not every pass holds the one before it
             done.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
+            done.status_report = self.teller.told(_TOLD)
             observer.ended(done)
         self._failures = 0 if done.error is None else self._failures + 1
         self._earlier = lasting_answer(done)

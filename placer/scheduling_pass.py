@@ -8,27 +8,29 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from operator import attrgetter
-from types import MappingProxyType
 from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import (
-    in_turn,
+    given_up,
     next_to_go,
+    nominated,
+    on_hold,
     recorded_after,
     recorded_before,
-    surplus,
+    surpluses,
+    told_when,
+    unseen,
     with_earlier,
 )
-from placer.cluster.planning.reservations import ReservedRoom, with_reservations
+from placer.cluster.planning.reservations import ReservedRoom, admitted, with_reservations
 from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
@@ -43,6 +45,7 @@ from placer.cluster.reading.gang_record import (
     RejectedWorkload,
     Reservation,
     UnansweredPods,
+    digests,
     read_record,
     record_name,
     record_troubles,
@@ -58,29 +61,30 @@ from placer.cluster.reading.rejections import (
     remembered,
     waiting_workloads,
 )
-from placer.cluster.reading.snapshot import Identity, Snapshot, take
+from placer.cluster.reading.snapshot import Snapshot, take
 from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
-from placer.cluster.writing.breaker import Breaker, PatientWriter
+from placer.cluster.writing.breaker import Breaker, patient
 from placer.cluster.writing.cache_feed import CacheFeed
 from placer.cluster.writing.controllers import ControllerReport, write_controlled
+from placer.cluster.writing.express_lane import Arrivals, ExpressLane
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
 from placer.cluster.writing.making_room import EvictionOptions
-from placer.cluster.writing.plan_execution import BindingOptions, execute_plan, missing_right
-from placer.cluster.writing.rolling_back import roll_back
-from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
+from placer.cluster.writing.plan_execution import BindingOptions, execute_plan, why_refused
+from placer.cluster.writing.rolling_back import roll_back_in_turn
+from placer.cluster.writing.status_writer import StatusOptions, StatusReport, status_news, write_news
+from placer.cluster.writing.teller import Teller
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
 from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Binding, Placement
+from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost, dearest, within_budget
+from placer.placement import Placement
 from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
-from placer.verify import verify
 from placer.words import counted
 
 __all__ = [
@@ -95,17 +99,12 @@ __all__ = [
     "lasting_answer",
     "leader_identity",
     "make_pass",
-    "patient",
     "place_moved",
     "read_cluster",
     "run_pass",
     "save_pass",
 ]
 
-#: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
-_REFUSED, _WAITING = 10.0, 30.0
-#: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
-_ROLLING_BACK = 30.0
 #: Most seconds for deciding by itself upon what comes before all others, where that is looked at by itself.
 _FIRST = 5.0
 #: Most moved units that are tried one by one where not all have room together.
@@ -121,7 +120,10 @@ class PassOptions:
     scheduler_name
         Whose pending pods are ours.
     method, time_limit, workers, seed
-        As ``solve`` takes them; the limit counts from the beginning of the pass to the first binding.
+        As ``solve`` takes them; the limit counts from the beginning of the pass to the first binding. Half of it at
+        least is left for deciding.
+    namespace_budget
+        What each namespace may cost; None: anything.
     binding
         How the plan is carried out.
     dry_run
@@ -162,6 +164,7 @@ class PassOptions:
     scheduler_name: str = "placer"
     method: str = "auto"
     time_limit: float | None = 20.0
+    namespace_budget: NamespaceBudget | None = field(default_factory=NamespaceBudget)
     workers: int | None = None
     seed: int = 0
     binding: BindingOptions = field(default_factory=BindingOptions)
@@ -225,6 +228,7 @@ class Pass:
     reserved: ReservedRoom = field(default_factory=ReservedRoom)  #: kept for what earlier passes moved
     undecided: bool = False  #: whether a search for room ended before it was proved that there is none
     policy: Policy = field(default_factory=Policy)
+    costs: list[NamespaceCost] = field(default_factory=list)  #: who costs what, the dearest namespaces first
     status_report: StatusReport = field(default_factory=StatusReport)
     controlled: ControllerReport = field(default_factory=ControllerReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
@@ -242,6 +246,8 @@ class Pass:
     watch: Callable[[str], None] = lambda _: None  #: told what goes on
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
+    arrivals: Arrivals | None = None  #: of its loop; None: it stands alone
+    teller: Teller | None = None  #: of its loop
     ages: Ages = field(default_factory=Ages)  #: for how long gangs are half-bound, as the loop knows it
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
@@ -249,6 +255,17 @@ class Pass:
     def identity(self) -> str:
         """As whom the pass holds the Lease, where it stands alone."""
         return leader_identity(self.identifier)
+
+    @property
+    def budget_share(self) -> float:
+        """The largest part of its budget that a namespace spends."""
+        budget = self.options.namespace_budget or NamespaceBudget()
+        return max((cost.share(budget) for cost in self.costs), default=0.0)
+
+    @property
+    def binding(self) -> BindingOptions:
+        """How a plan is carried out: a loop hears between passes what kubelets answer, and waits for none of them."""
+        return self.options.binding if self.arrivals is None else replace(self.options.binding, settle=0.0)
 
     @property
     def half_bound(self) -> list[GangOutcome]:
@@ -369,13 +386,21 @@ def make_pass(
             place_moved(client, done, instance, stop)
             snapshot, instance, cache = read_cluster(client, done, watch, feed=feed)
         moved = done.plan, done.gangs
-        placement = _decide(done, instance, start, watch)
-        done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
-        if options.dry_run != "client":
+
+        def begin() -> None:
             bind_gently()
             feed.start_checks()
+
+        lane = _express_lane(client, done, instance, cache, stop, begin)
+        placement = _decide(done, instance, start, watch, lane)
+        changed = cache.changed() if lane is None else lane.changed()
+        done.plan = plan_bindings(instance, placement, snapshot.identities, changed, options.most)
+        if lane is not None:
+            done.plan = done.plan.without(lane.plan)
+        if options.dry_run != "client":
+            begin()
             with done.step("bind"):
-                _bind(client, done, snapshot, instance, cache, stop)
+                _bind(client, done, snapshot, instance, cache, stop, lane)
         add_up(done, *moved)  # nothing could be told of it before it was decided why the rest waits
         if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
@@ -383,26 +408,43 @@ def make_pass(
     end_pass(client, done, stop)
 
 
+def _express_lane(
+    client: Client,
+    done: Pass,
+    instance: Instance,
+    cache: SchedulerCache,
+    stop: threading.Event,
+    begin: Callable[[], None],
+) -> ExpressLane | None:
+    """What may be bound while a pass searches; None where nothing is: it stands alone, or bindings are limited."""
+    options, snapshot = done.options, done.snapshot
+    if done.arrivals is None or options.dry_run or options.most is not None or snapshot is None:
+        return None
+
+    def carry_out(plan: BindingPlan) -> list[GangOutcome]:
+        with done.step("lane"):
+            return _carry_out(client, done, instance, cache, plan, stop)[1]
+
+    return ExpressLane(
+        instance,
+        snapshot.identities,
+        begin=begin,
+        carry_out=carry_out,
+        changed=cache.changed,
+        is_over=lambda: stop.is_set() or done.lost() is not None,
+        arrivals=done.arrivals,
+    )
+
+
 def place_moved(client: Client, done: Pass, instance: Instance, stop: threading.Event) -> None:
     """Bind pods that were made again where the plan by which they were moved has them; what has no room there waits
     like any other.
     """
     units = done.reserved.made
-    placement = _admitted(instance, [{key: node for unit in units for key, node in unit.items()}])
-    placement = placement or _admitted(instance, units[:_ONE_BY_ONE])
+    placement = admitted(instance, [{key: node for unit in units for key, node in unit.items()}])
+    placement = placement or admitted(instance, units[:_ONE_BY_ONE])
     if placement is not None:
         bind_also(client, done, instance, placement, stop)
-
-
-def _admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placement | None:
-    """A placement of units, each beside those before it, where the rules allow it; None: of none."""
-    found: Placement | None = None
-    for unit in units:
-        bindings = found.bindings if found is not None else ()
-        tried = aligned(instance, Placement((*bindings, *(Binding(key, node) for key, node in unit.items()))))
-        if unit and not verify(instance, tried):
-            found = tried
-    return found
 
 
 def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
@@ -412,8 +454,7 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
         earlier = before.get(gang.key)
         before[gang.key] = gang if earlier is None else replace(gang, bound=(*earlier.bound, *gang.bound))
     done.gangs = list(before.values())
-    batches, dropped = (*plan.batches, *done.plan.batches), {**plan.dropped, **done.plan.dropped}
-    done.plan = replace(done.plan, batches=batches, dropped=dropped, stale=plan.stale | done.plan.stale)
+    done.plan = done.plan.after(plan)
 
 
 def bind_placement(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
@@ -485,7 +526,8 @@ def read_cluster(
         if done.holds:
             room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
             kept, made, done.reasons = room.snapshot, room.made, room.reasons
-        snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
+        snapshot, instance = made.snapshot, within_budget(made.instance, options.namespace_budget)
+        done.policy, done.costs = instance.policy, dearest(instance, options.namespace_budget)
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
         if options.strict:
@@ -579,7 +621,9 @@ def keep_record(
         done.troubles.append(f"ConfigMap {'/'.join(where)} has no room for all that is recorded: left out are {parts}")
 
 
-def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
+def _decide(
+    done: Pass, instance: Instance, began: float, watch: Callable[[str], None], lane: ExpressLane | None
+) -> Placement:
     """Where the pending pods go; kept, where that was asked for."""
     options = done.options
     if options.disturbs:  # what the Policy lets be disturbed is no matter of placing alone, and not ignored
@@ -590,21 +634,42 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
         if earlier is not None and earlier.verdict is Verdict.OPTIMAL:
             done.result = replace(earlier, instance=instance)
         else:
-            done.result = solve(
-                instance,
-                method=options.method,
-                time_limit=options.time_limit,
-                workers=options.workers,
-                seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
-                began=began,
-                earlier=earlier,
-            )
+            with _joined(done, lane):
+                done.result = solve(
+                    instance,
+                    method=options.method,
+                    time_limit=options.time_limit,
+                    workers=options.workers,
+                    seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
+                    began=_half_at_least(began, options.time_limit),
+                    earlier=earlier,
+                    meanwhile=lane,
+                )
         told = {key: done.reasons.get(key, reason) for key, reason in done.result.reasons.items()}
         done.result = replace(done.result, reasons=told)
     save_pass(done)
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)
     return done.result.placement
+
+
+def _half_at_least(began: float, limit: float | None) -> float:
+    """From when the limit counts: reading takes no more than half of it."""
+    return began if limit is None else max(began, time.monotonic() - limit / 2)
+
+
+@contextmanager
+def _joined(done: Pass, lane: ExpressLane | None) -> Iterator[None]:
+    """Have the express lane end, too; where nothing is decided, the pass tells of what it bound."""
+    try:
+        yield
+    except BaseException:
+        if lane is not None:
+            lane.join()
+            add_up(done, lane.plan, lane.gangs)
+        raise
+    if lane is not None:
+        lane.join()
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
@@ -629,39 +694,46 @@ def _earlier_answer(done: Pass) -> Result | None:
 
 
 def _bind(
-    client: Client, done: Pass, snapshot: Snapshot, instance: Instance, cache: SchedulerCache, stop: threading.Event
+    client: Client,
+    done: Pass,
+    snapshot: Snapshot,
+    instance: Instance,
+    cache: SchedulerCache,
+    stop: threading.Event,
+    lane: ExpressLane | None = None,
 ) -> None:
-    """Carry the plan out."""
+    """Carry the plan out, behind what went by the express lane."""
     if done.result is not None and done.result.termination is Termination.INTERRUPTED:
         stop.set()
     options, before = done.options, done.half_bound_before
     if not options.dry_run and done.lost() is None:
-        made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
+        awaited = done.record.unanswered.pods if done.arrivals is not None else ()
+        made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client), awaited)
         done.unrecorded["gangs"] += len(made.plan.dropped) - len(done.plan.dropped)
         done.plan = made.plan
         done.troubles += made.troubles
         keep_record(client, done, made.gangs, done.workloads)
-    breaker = Breaker(client, options.binding.grace, methods=options.binding_methods)
-    pods = counted(sum(len(batch.bindings) for batch in done.plan.batches), "pod")
-    answered = partial(done.watch, f"binding {pods}")
-    answered()
-    carried_out = execute_plan(
-        breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused, answered, done.lease_left
-    )
-    done.refused = _refused(client, breaker, done.plan, carried_out)
+    breaker, carried_out = _carry_out(client, done, instance, cache, done.plan, stop)
+    if lane is not None:
+        carried_out = [*lane.gangs, *carried_out]
+        done.plan = done.plan.after(lane.plan)
+    done.refused = why_refused(client, breaker, done.plan, carried_out)
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before, cache.unbound())
     if not options.dry_run:
-        done.overfull, done.unseen = cache.overfull(), list(_unseen(done.gangs, cache.unseen()))
+        done.overfull, done.unseen = cache.overfull(), list(unseen(done.gangs, cache.unseen()))
         if done.lost() is None:
             _roll_back(client, done, snapshot, instance, stop)
 
 
-def _refused(client: Client, breaker: Breaker, plan: BindingPlan, carried_out: Collection[GangOutcome]) -> str | None:
-    """Why the server takes no bindings, where one was not made: what got no answer may be bound all the same."""
-    if all(gang.state is GangState.BOUND for gang in carried_out):
-        return None
-    why = breaker.open or breaker.refused
-    return why if why is not None or any(gang.bound for gang in carried_out) else missing_right(client, plan)
+def _carry_out(
+    client: Client, done: Pass, instance: Instance, cache: SchedulerCache, plan: BindingPlan, stop: threading.Event
+) -> tuple[Breaker, list[GangOutcome]]:
+    breaker = Breaker(client, done.options.binding.grace, methods=done.options.binding_methods)
+    answered = partial(done.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
+    answered()
+    return breaker, execute_plan(
+        breaker, cache, instance, plan, done.binding, stop, done.lost, done.paused, answered, done.lease_left
+    )
 
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
@@ -673,12 +745,17 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     grace = done.options.binding.grace
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now, grace)
     before = list(done.gangs)
-    _roll_back_in_turn(client, done, snapshot, go, stop, _surplus(instance, before, go))
-    after = recorded_after(done.gangs, record, anew, now, _not_released(done))
+
+    def forbidden() -> str | None:
+        return done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+
+    alone = surpluses(instance, before, go)
+    done.gangs = roll_back_in_turn(patient(client), snapshot, done.gangs, go, forbidden, alone)
+    after = recorded_after(done.gangs, record, anew, now, _not_released(done), _awaited(done))
     rejected = done.cache.rejected.values() if done.cache is not None else ()
-    given_up = not_bound(snapshot, _given_up(before, done.gangs), now)
-    done.workloads = remembered(done.workloads, (*rejected, *given_up), done.options.cool_down, now)
-    done.gangs = [_told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
+    not_taken = not_bound(snapshot, given_up(before, done.gangs), now)
+    done.workloads = remembered(done.workloads, (*rejected, *not_taken), done.options.cool_down, now)
+    done.gangs = [told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
     if done.lost() is not None:  # what another pass may have recorded since counts
         return
@@ -688,48 +765,17 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
         done.troubles.append(str(error))
 
 
-def _roll_back_in_turn(
-    client: Client,
-    done: Pass,
-    snapshot: Snapshot,
-    keys: Iterable[GroupKey],
-    stop: threading.Event,
-    alone: Mapping[GroupKey, Collection[Key]] = MappingProxyType({}),
-) -> None:
-    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass.
-
-    Of those that are ready without some released pods these go ``alone``.
-    """
-    server, until = patient(client), time.monotonic() + _ROLLING_BACK
-    gangs = {gang.key: gang for gang in done.gangs}
-    for key in in_turn(keys, attrgetter("namespace")):
-        why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
-        if why is None and time.monotonic() > until:
-            why = "there was no time for it in this pass"
-        gang, go = gangs[key], partial(roll_back, only=alone[key]) if key in alone else roll_back
-        gangs[key] = go(server, snapshot, gang) if why is None else replace(gang, reason=f"not rolled back: {why}")
-    done.gangs = list(gangs.values())
-
-
-def _surplus(
-    instance: Instance, gangs: Iterable[GangOutcome], keys: Iterable[GroupKey]
-) -> dict[GroupKey, frozenset[Key]]:
-    """Released pods without which gangs that are to be rolled back are ready, as they are before that."""
-    wanted = frozenset(keys)
-    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.key in wanted}
-    return {key: pods for key, pods in found.items() if pods is not None}
-
-
-def _given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dict[Key, str]:
-    """Released pods that were not bound and are rolled back, each with its node."""
-    gone = {pod for gang in after if gang.state is GangState.ROLLED_BACK for pod in gang.missing}
-    return {bind.pod: bind.node for gang in before for bind in gang.waiting if bind.pod in gone}
+def _awaited(done: Pass) -> Collection[bytes]:
+    """Digests of pods of this pass whose kubelets a loop has not waited for."""
+    return digests(done.cache.unanswered()) if done.arrivals is not None and done.cache is not None else ()
 
 
 def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
-    """What is recorded for the next pass to ask for: pods without an answer, where rejections are remembered."""
+    """What is recorded for the next pass to ask for: pods without an answer, where rejections are remembered, or a
+    loop has waited for none.
+    """
     options, uids = done.options, done.cache.unanswered() if done.cache is not None else ()
-    if options.cool_down <= 0:
+    if options.cool_down <= 0 and done.arrivals is None:
         return UnansweredPods()
     between = options.every is not None
     silent, trouble = unanswered_after(done.record, snapshot, uids, heard_between=between)
@@ -743,59 +789,29 @@ def _not_released(done: Pass) -> list[PlannedBinding]:
     return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
-def _told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
-    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
-    if gang.state is GangState.HALF_BOUND and record is not None:
-        until = record.since + timedelta(seconds=patience) if patience < math.inf else None
-        return replace(gang, since=record.since, until=until)
-    if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
-        return gang
-    return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")
-
-
-def _unseen(gangs: Iterable[GangOutcome], pods: Container[Key]) -> Iterator[GangOutcome]:
-    """Gangs that were bound and of which a pod was not seen since."""
-    return (gang for gang in gangs if any(bind.pod in pods for bind in gang.bound))
-
-
 def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
-    """Tell the cluster what became of its pods."""
+    """Tell the cluster what became of its pods; in a loop others do, while the next pass begins."""
     if done.result is None:
         return
     options = done.options
     with done.step("tell"):
-        done.status_report = write_status(
-            patient(client),
-            options.scheduler_name,
+        identities = done.snapshot.identities if done.snapshot is not None else {}
+        news = status_news(
             done.result,
             done.plan,
             done.gangs,
             done.overfull,
             options.status,
-            stop,
             done.backing_off,
-            _gangs_on_hold(done, done.result.instance),
-            gates=options.gates,
-            nominated=_nominated(done) if options.gates else {},
+            on_hold(done.result.instance, identities, done.half_bound_before),
+            nominated(identities, done.gangs, options.guards.admits) if options.gates else {},
         )
-
-
-def _nominated(done: Pass) -> dict[Key, Identity]:
-    """Pods with the hold gate that had a nomination before this pass, and got no node of it."""
-    identities = done.snapshot.identities if done.snapshot is not None else {}
-    given = {bind.pod for gang in done.gangs for bind in gang.bound}
-    admits = done.options.guards.admits
-    return {
-        key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
-    }
-
-
-def _gangs_on_hold(done: Pass, instance: Instance) -> set[GroupKey]:
-    """Gangs of which pods have the hold gate, or were released."""
-    identities = done.snapshot.identities if done.snapshot is not None else {}
-    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].on_hold]
-    found = {pod.group for pod in pods if pod.group is not None}
-    return found | {key for key, gang in done.half_bound_before.items() if gang.released}
+        if done.teller is not None:
+            done.teller.tell(news, done.lost)
+            return
+        done.status_report = write_news(
+            patient(client), options.scheduler_name, news, options.status, stop, gates=options.gates
+        )
 
 
 def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None:
@@ -805,11 +821,6 @@ def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None
         with done.step("controllers"):
             kinds, limit = options.controllers, options.status.limit
             done.controlled = write_controlled(patient(client), kinds, snapshot, result.instance, limit, stop)
-
-
-def patient(client: Client) -> PatientWriter:
-    """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
-    return PatientWriter(Breaker(client, _REFUSED), time.monotonic() + _WAITING)
 
 
 def save_pass(done: Pass) -> None:

@@ -30,14 +30,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.cores import usable_cores
-from placer.deadline import NEVER, Deadline, OutOfTime, wall
+from placer.deadline import GRACE, NEVER, AskedDeadline, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
-from placer.instance import Finding, GroupKey, Instance
+from placer.instance import Finding, GroupKey, Instance, PodState
 from placer.methods import METHODS
 from placer.methods.numa.binding_order import aligned
 from placer.methods.search_limits import limit_faults
@@ -49,8 +50,9 @@ from placer.verify import verify
 if TYPE_CHECKING:
     from placer.dense import Dense, Solution
     from placer.methods.incumbent import Incumbent
+    from placer.methods.process import ProcessEnd
 
-__all__ = ["solve"]
+__all__ = ["Meanwhile", "solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
@@ -74,14 +76,23 @@ ENDING, REASONING, WRITING = 3.0, 3.0, 2.0
 #: Most of the time limit that is kept for reasons.
 REASONING_SHARE = 0.1
 
-#: Seconds beyond the limit within which reasons are still looked for: a second less than a call may be late.
-GRACE = 1.0
-
-#: Seconds for the first fit, where nothing is decided a second after the limit.
-FIRST_FIT = 0.5
+#: Seconds after which the greedy stops where a caller waits to take a part of its answer.
+FIRST_ANSWER = 0.5
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
+
+
+class Meanwhile(Protocol):
+    """What a caller does while a search runs."""
+
+    def fix(self, placement: Placement, /) -> Instance | None:
+        """Take what it wants of the greedy's answer: the instance with that bound, which the search keeps; None:
+        nothing.
+        """
+
+    def enough(self) -> ProcessEnd | None:
+        """How the search ends where its answer is wanted now, else None; asked again and again."""
 
 
 def solve(
@@ -98,6 +109,7 @@ def solve(
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
     earlier: Result | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> Result:
     """Decide where the pending pods go.
 
@@ -132,6 +144,9 @@ def solve(
         Called whenever the answer or a bound gets better.
     earlier
         An answer of an earlier call to the very same instance: the search goes on from it, with what is proved of it.
+    meanwhile
+        Takes a part of the greedy's answer before a search begins, and may end the search early; only where there is
+        one that improves the greedy's answer.
 
     Returns
     -------
@@ -158,17 +173,11 @@ def solve(
         began=start if began is None else began,
         watch=watch,
         earlier=earlier,
+        meanwhile=meanwhile,
     )
     call.check()
     call.seconds["read"] = start - call.began
-    incumbent, ended = call.first_answer()
-    if incumbent is None:
-        return call.first_fit()
-    if method != "greedy" and ended is Termination.FINISHED:
-        ended = call.search(incumbent, method if method in SEARCH else "decomposed")
-    call.complete(incumbent)
-    call.by_creation(incumbent)
-    return call.result(incumbent, ended, require_all)
+    return call.answer(require_all)
 
 
 @dataclass
@@ -186,8 +195,11 @@ class _SolveCall:
     began: float
     watch: Callable[[TracePoint], None] | None
     earlier: Result | None = None
+    meanwhile: Meanwhile | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    start: Placement | None = None  #: an answer that the search goes on from
+    ended_early: float = math.inf  #: ``time.monotonic()`` at which the caller wanted the answer
 
     def check(self) -> None:
         """Refuse arguments that are out of their range, all faults at once."""
@@ -201,6 +213,15 @@ class _SolveCall:
             faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
+
+    def answer(self, require_all: bool) -> Result:
+        """Take all steps."""
+        incumbent, ended = self.first_answer()
+        if incumbent is None:
+            return self.first_fit()
+        if ended is Termination.FINISHED and (rest := self.rest(incumbent)) is not None:
+            return self.with_rest(incumbent, *rest, require_all)
+        return self.result(incumbent, self.better(incumbent, ended), require_all)
 
     def first_answer(self) -> tuple[Incumbent | None, Termination]:
         """Make the arrays and let the greedy answer; None where a wall ends this before there is an answer.
@@ -253,6 +274,8 @@ class _SolveCall:
             self.hint, ended = complete(self.dense, incumbent.solution), Termination.INTERRUPTED
         if not alone:
             incumbent.offer(self.hint, "greedy")
+            if self.start is not None and incumbent.offer(self.dense.solution(self.start), "greedy"):
+                self.hint = incumbent.solution or self.hint
             self._go_on(incumbent)
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
@@ -280,22 +303,39 @@ class _SolveCall:
 
         Reading always finishes, and takes longer than a run of the greedy up to the largest clusters; so a limit that
         is over before there is anything to decide about still brings an answer. By itself the greedy never stops: it
-        is repeatable.
+        is repeatable. Where a caller takes a part of its answer, there is one soon.
         """
-        if self.time_limit is None or self.method == "greedy":
+        if self.method == "greedy" or (self.time_limit is None and self.meanwhile is None):
             return NEVER, NEVER
-        ending = (ENDING + REASONING) * self.seconds["build"]
-        return Deadline(self._limit.at - ending), Deadline(start + (start - self.began))
+        at = self._limit.at - (ENDING + REASONING) * self.seconds["build"]
+        first = Deadline(start + (start - self.began))
+        if self.meanwhile is None:
+            return Deadline(at), first
+        at = at if self.start is not None else min(at, start + FIRST_ANSWER)
+        return AskedDeadline(at, lambda: self.start is not None and self._enough() is not None), first
 
     @property
     def _limit(self) -> Deadline:
-        return NEVER if self.time_limit is None else Deadline(self.began + self.time_limit)
+        return Deadline(min(self.ended_early, math.inf if self.time_limit is None else self.began + self.time_limit))
 
     def _count(self, incumbent: Incumbent) -> None:
         """Add the bounds that counting gives for the values in hand."""
         from placer.bounds import bounds_for
 
         incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
+
+    def better(self, incumbent: Incumbent, ended: Termination) -> Termination:
+        """Search, and end what was found; a wall ends that, too, and what was found by then stays."""
+        try:
+            with wall(self._wall):
+                if self.method != "greedy" and ended is Termination.FINISHED:
+                    ended = self.search(incumbent, self.method if self.method in SEARCH else "decomposed")
+                self.complete(incumbent)
+                self.by_creation(incumbent)
+        except OutOfTime:
+            incumbent.settle()
+            ended = Termination.TIME
+        return ended
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
         """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
@@ -310,21 +350,69 @@ class _SolveCall:
         if incumbent.solution is not None and self._proved(incumbent):
             return Termination.PROVED
         from placer.methods.events import SearchOptions
-        from placer.methods.process import run_apart
+        from placer.methods.process import ProcessResult, run_apart
 
-        left = None if self.time_limit is None else self.began + self.time_limit - start
-        if left is not None and left > LEAST_SECONDS:
-            left -= self._reserve(self.hint)
+        if (end := self._enough()) is not None:
+            return ProcessResult(end).termination
+        left = self._left(start)
         deadline = None if left is None else start + left
         if left is not None and left < LEAST_SECONDS:
             return Termination.TIME
         options = SearchOptions(
             left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
         )
-        ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.on_event(event, name), deadline)
+        heard, enough = partial(incumbent.on_event, method=name), None if self.meanwhile is None else self._enough
+        ended = run_apart(SEARCH[name], (self.dense, options), heard, deadline, enough)
         self.seconds["solve"] += time.monotonic() - start
         self.findings += ended.findings(name)
         return ended.termination
+
+    def _left(self, start: float) -> float | None:
+        """Seconds for a search; None: no limit."""
+        left = None if self.time_limit is None else self.began + self.time_limit - start
+        return left - self._reserve(self.hint) if left is not None and left > LEAST_SECONDS else left
+
+    def _enough(self) -> ProcessEnd | None:
+        """How the search ends where the caller wants its answer; what follows has half as long as after the limit."""
+        end = self.meanwhile.enough() if self.meanwhile is not None else None
+        if end is not None:
+            self.ended_early = min(self.ended_early, time.monotonic() - GRACE / 2)
+        return end
+
+    def rest(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
+        """The greedy's answer, and what is left to search for where the caller takes a part of it; None: all of it."""
+        over = self._limit.left < LEAST_SECONDS
+        if self.meanwhile is None or self.method in (*ALONE, "greedy") or over or not incumbent.solution:
+            return None
+        if self.start is not None or self._proved(incumbent):
+            return None
+        placement = self._placement(incumbent.solution)
+        self._judged(placement, incumbent)
+        rest = self.meanwhile.fix(placement)
+        return None if rest is None else (placement, rest)
+
+    def with_rest(self, incumbent: Incumbent, placement: Placement, rest: Instance, require_all: bool) -> Result:
+        """Search in what is left, and answer for all; both answers keep what the caller took of the greedy's."""
+        fixed, left = (
+            tuple(bind for bind in placement.bindings if (rest.pods[bind.pod].state is PodState.BOUND) is taken)
+            for taken in (True, False)
+        )
+        start = time.monotonic()
+        hint = aligned(rest, Placement(left))
+        inner = replace(self, instance=rest, start=hint, earlier=None, seconds={}, findings=[])
+        inner.seconds["read"] = self.seconds["read"]
+        found = inner.answer(require_all=False)
+        self.seconds["solve"] += time.monotonic() - start
+        self.findings += inner.findings
+        self.ended_early = inner.ended_early
+        new = found.placement.bindings if found.placement is not None else left
+        whole = aligned(self.instance, Placement((*fixed, *new)))
+        incumbent.offer(self.dense.solution(whole), found.method, "rest")
+        values = tuple(value.value for value in score(self.instance, whole))
+        if values != incumbent.values:
+            return self.result(incumbent, found.termination, require_all, placement)
+        self._count(incumbent)
+        return self.result(incumbent, found.termination, require_all, whole, found.reasons)
 
     def _reserve(self, solution: Solution) -> float:
         """Seconds to keep for what comes after the search (:data:`ENDING`)."""
@@ -376,10 +464,21 @@ class _SolveCall:
         """By name, the pods of each node in an order that its kubelet admits."""
         return aligned(self.instance, self.dense.placement(solution))
 
-    def result(self, incumbent: Incumbent, termination: Termination, require_all: bool) -> Result:
-        """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
+    def result(
+        self,
+        incumbent: Incumbent,
+        termination: Termination,
+        require_all: bool,
+        placement: Placement | None = None,
+        reasons: Mapping[GroupKey, Reason] | None = None,
+    ) -> Result:
+        """Verify and score by name, put the bounds beside the values, say why what is pending stays so.
+
+        A placement that is given is that of the solution, which does not say which of equal pods is where.
+        """
         start = time.monotonic()
-        placement = None if incumbent.solution is None else self._placement(incumbent.solution)
+        if placement is None and incumbent.solution is not None:
+            placement = self._placement(incumbent.solution)
         objective = self._judged(placement, incumbent)
         if placement is not None and all(judged.met for judged in objective):
             termination = Termination.PROVED
@@ -387,7 +486,8 @@ class _SolveCall:
             termination = Termination.FINISHED
         verdict = _verdict(self.instance, objective, placement, require_all)
         weight = self._weight(placement, incumbent)
-        reasons = self._reasons(incumbent, time.monotonic() - start)
+        if reasons is None:
+            reasons = self._reasons(incumbent, time.monotonic() - start)
         self.seconds["verify"] = time.monotonic() - start
         return self._result(
             placement,
@@ -416,7 +516,7 @@ class _SolveCall:
 
     def first_fit(self) -> Result:
         """Answer without arrays, bounds or reasons."""
-        from placer.methods.first_fit import first_fit
+        from placer.methods.first_fit import FIRST_FIT, first_fit
 
         start = time.monotonic()
         placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
@@ -473,7 +573,7 @@ class _SolveCall:
 
     def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
         """Say of every group with pods left that there was no time to look at it."""
-        from placer.reasons.explanation import LATE
+        from placer.reasons import LATE
 
         placed = {} if placement is None else placement.node_of
         groups = self.instance.groups.items()

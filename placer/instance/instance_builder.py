@@ -117,7 +117,7 @@ from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
+from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, text_bytes, undeclared_gang
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
@@ -270,6 +270,7 @@ class PodReader:
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, group),
+            text_bytes=text_bytes(pod.metadata),
             running_priority=self._running_priority(entry, group),
         )
 

@@ -29,15 +29,15 @@ __all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
 
 #: Part of the container's memory that a child may take, and part below which what is left ends it.
 _SHARE, _RESERVE = 0.9, 0.05
-#: Seconds between two looks at what is left.
-_TICK = 1.0
+#: Seconds between two looks at what is left, and at whether the caller wants no more.
+_TICK, _LOOK = 1.0, 0.1
 
 
 class ProcessEnd(Enum):
     """How a search ended."""
 
     RETURNED = "returned"  #: by itself
-    KILLED = "killed"  #: by us, when its time was over
+    KILLED = "killed"  #: by us, when its time was over, or its caller wanted no more
     DIED = "died"  #: it aborted, was killed by another process, or raised
     INTERRUPTED = "interrupted"  #: the user wants an end (Ctrl-C)
 
@@ -79,6 +79,7 @@ def run_apart(
     arguments: tuple[Any, ...],
     on_event: Callable[[Any], None],
     deadline: float | None = None,
+    enough: Callable[[], ProcessEnd | None] | None = None,
 ) -> ProcessResult:
     """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
 
@@ -92,6 +93,8 @@ def run_apart(
         Called in this process, in the order of the events; an error in it ends the child.
     deadline
         ``time.monotonic()`` after which the child is killed; None: never.
+    enough
+        Asked again and again while the child runs: how it ends where the caller wants no more, else None.
     """
     (reader, writer), (source, sink) = os.pipe(), os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
@@ -106,7 +109,7 @@ def run_apart(
                 os.close(source)
                 os.close(writer)
             sender.start()  # in a thread: a child that stops before it reads must not hold us up
-            return _listen(child, answers, on_event, deadline, errors, int((left or 0) * _RESERVE))
+            return _listen(child, answers, on_event, deadline, errors, int((left or 0) * _RESERVE), enough)
         except TimeoutError:
             return ProcessResult(ProcessEnd.KILLED)
         except KeyboardInterrupt:
@@ -134,11 +137,12 @@ def _listen(
     deadline: float | None,
     errors: IO[bytes],
     reserve: int = 0,
+    enough: Callable[[], ProcessEnd | None] | None = None,
 ) -> ProcessResult:
-    """Hand events on until the child ends, its time is over, or less memory than the reserve is left."""
+    """Hand events on until the child ends, its time is over, less memory than the reserve is left, or it is enough."""
     buffer = bytearray()
-    while (ended := _ended(deadline, reserve)) is None:
-        if not _is_readable(answers, deadline, reserve):
+    while (ended := _ended(deadline, reserve, enough)) is None:
+        if not _is_readable(answers, deadline, _TICK if reserve else None, None if enough is None else _LOOK):
             continue
         chunk = answers.read(1 << 20)
         if not chunk:
@@ -151,8 +155,12 @@ def _listen(
     return ended
 
 
-def _ended(deadline: float | None, reserve: int) -> ProcessResult | None:
+def _ended(
+    deadline: float | None, reserve: int, enough: Callable[[], ProcessEnd | None] | None
+) -> ProcessResult | None:
     """Why a child may go on no longer; None while it may."""
+    if enough is not None and (end := enough()) is not None:
+        return ProcessResult(end)
     if deadline is not None and time.monotonic() >= deadline:
         return ProcessResult(ProcessEnd.KILLED)
     if reserve and (memory_left() or 0) < reserve:
@@ -160,10 +168,10 @@ def _ended(deadline: float | None, reserve: int) -> ProcessResult | None:
     return None
 
 
-def _is_readable(answers: IO[bytes], deadline: float | None, reserve: int) -> bool:
-    """Whether an event comes before the time is over, or before memory is to be looked at again."""
+def _is_readable(answers: IO[bytes], deadline: float | None, *looks: float | None) -> bool:
+    """Whether an event comes before the time is over, or before something is to be looked at again."""
     left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    waits = [seconds for seconds in (left, _TICK if reserve else None) if seconds is not None]
+    waits = [seconds for seconds in (left, *looks) if seconds is not None]
     return bool(select.select([answers], [], [], min(waits, default=None))[0])
 
 

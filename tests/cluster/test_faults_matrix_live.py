@@ -34,8 +34,8 @@ SHORT = {
     "placer.cluster.reading.watch._LISTING": 2.0,
     "placer.cluster.reading.unanswered._SECONDS": 1.0,
     "placer.cluster.reading.unanswered._SILENT": 0.5,
-    "placer.scheduling_pass._REFUSED": 0.5,
-    "placer.scheduling_pass._WAITING": 3.0,
+    "placer.cluster.writing.breaker._REFUSED": 0.5,
+    "placer.cluster.writing.breaker._WAITING": 3.0,
 }
 #: It is renewed several times in each pass, and what was not given back is soon another's.
 LEASE = LeaseOptions(duration=5, renew_deadline=600.0, retry_period=0.05)

@@ -219,6 +219,16 @@ def test_recorded_is_what_more_than_one_binding_makes_ready() -> None:
     assert list(asked.values()) == [3]
 
 
+def test_a_gang_stays_recorded_until_its_kubelets_have_answered() -> None:
+    """A loop waits for none of them: one that rejects a pod later leaves a gang that is half-bound."""
+    made = world(*gang("a", 2), *gang("b", 2))
+    before = {key(name): GangRecord(NOW, digests([f"uid-{name}-0", f"uid-{name}-1"]), size=2) for name in "ab"}
+    silent = digests(["uid-a-1"])
+    assert recorded_before(made.instance, BindingPlan(), before, {}, NOW, silent).gangs == {key("a"): before[key("a")]}
+    bound = [GangOutcome(key(name), GangState.BOUND) for name in "ab"]
+    assert recorded_after(bound, before, [], NOW, (), silent) == {key("a"): before[key("a")]}
+
+
 def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not() -> None:
     made = world(*gang("a", 2), *gang("b", 2), *gang("c", 2))
     earlier = NOW - timedelta(hours=1)

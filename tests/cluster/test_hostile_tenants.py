@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from placer import scheduling_pass
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Response
-from placer.cluster.writing import status_writer
+from placer.cluster.writing import rolling_back, status_writer
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusReport
 from placer.instance import GroupKey, Key
-from placer.scheduling_pass import Pass, PassOptions
+from placer.scheduling_pass import Pass, PassOptions, run_pass
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
@@ -172,7 +171,7 @@ def test_names_of_any_length_are_told_in_short() -> None:
 
     server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 200_000, cpu=1)], [])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    scheduling_pass.run_pass(server, done, threading.Event())  # type: ignore[arg-type]
+    run_pass(server, done, threading.Event())  # type: ignore[arg-type]
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")
@@ -220,7 +219,8 @@ def write_all(server: Told, gangs: list[GangOutcome], spent: float = 0.0) -> Sta
     writer._began -= spent
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions({Key(*key[1:]): key for key in keys}, waits, half_bound)
-    writer.events(status_writer._events(gangs, (), {key: waits[key] for key in changed}))
+    told = status_writer._waiting_events({key: waits[key] for key in changed}, {})
+    writer.events((*status_writer._events(gangs, (), {}), *told))
     return writer.report
 
 
@@ -261,17 +261,21 @@ def rolled_back(
     went: list[str] = []
     stop = threading.Event()
 
-    def go(_server: object, _snapshot: object, gang: GangOutcome) -> GangOutcome:
+    def go(_server: object, _snapshot: object, gang: GangOutcome, _only: object) -> GangOutcome:
         went.append(f"{gang.key.namespace}/{gang.key.name}")
         if len(went) == most:
             stop.set()
         time.sleep(seconds)
         return gang
 
-    monkeypatch.setattr(scheduling_pass, "roll_back", go)
+    monkeypatch.setattr(rolling_back, "roll_back", go)
     server: Any = ListServer({})
     keys = [gang.key for gang in done.gangs]
-    scheduling_pass._roll_back_in_turn(server, done, snapshot_of([node("n1")]), keys, stop)
+
+    def forbidden() -> str | None:
+        return done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+
+    done.gangs = rolling_back.roll_back_in_turn(server, snapshot_of([node("n1")]), done.gangs, keys, forbidden)
     return went
 
 
@@ -282,7 +286,7 @@ def half(*names: str) -> Pass:
 
 
 def test_thousands_of_one_namespace_do_not_hold_up_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling_pass, "_ROLLING_BACK", 0.2)
+    monkeypatch.setattr(rolling_back, "_SECONDS", 0.2)
     done = half(*(f"evil/{number:04d}" for number in range(1_000)), "other/a")
     went = rolled_back(monkeypatch, done, seconds=0.09)
     assert went[:2] == ["evil/0000", "other/a"]

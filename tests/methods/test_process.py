@@ -230,3 +230,16 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("end", [ProcessEnd.KILLED, ProcessEnd.INTERRUPTED])
+def test_a_search_ends_that_its_caller_has_enough_of(end: ProcessEnd) -> None:
+    asked: list[None] = []
+
+    def enough() -> ProcessEnd | None:
+        asked.append(None)
+        return end if len(asked) > 2 else None
+
+    ended = run_apart("searches:hangs", (), lambda _: None, enough=enough)
+    assert ended.how is end
+    assert len(asked) == 3

@@ -117,6 +117,18 @@ class BindingPlan:
     dropped: Mapping[GroupKey, str] = field(default_factory=dict)
     stale: frozenset[GroupKey] = frozenset()
 
+    def after(self, other: BindingPlan) -> BindingPlan:
+        """The two as one, the other first."""
+        dropped = {**other.dropped, **self.dropped}
+        return BindingPlan((*other.batches, *self.batches), dropped, other.stale | self.stale)
+
+    def without(self, other: BindingPlan) -> BindingPlan:
+        """What is left where the gangs of another plan are done with."""
+        keys = {*other.dropped, *chain.from_iterable(batch.gangs for batch in other.batches)}
+        batches = tuple(batch for batch in self.batches if keys.isdisjoint(batch.gangs))
+        dropped = {key: why for key, why in self.dropped.items() if key not in keys}
+        return BindingPlan(batches, dropped, self.stale - keys)
+
 
 def plan_bindings(
     instance: Instance,

@@ -22,10 +22,11 @@ what room all others leave.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import compress
 from operator import itemgetter
 from typing import TypeVar
@@ -42,7 +43,21 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.words import counted
 
-__all__ = ["RecordedPlan", "in_turn", "next_to_go", "recorded_after", "recorded_before", "surplus", "with_earlier"]
+__all__ = [
+    "RecordedPlan",
+    "given_up",
+    "in_turn",
+    "next_to_go",
+    "nominated",
+    "on_hold",
+    "recorded_after",
+    "recorded_before",
+    "surplus",
+    "surpluses",
+    "told_when",
+    "unseen",
+    "with_earlier",
+]
 
 T = TypeVar("T")
 
@@ -74,6 +89,7 @@ def recorded_before(
     record: Mapping[GroupKey, GangRecord],
     half_bound: Mapping[GroupKey, HalfBoundGang],
     now: datetime,
+    awaited: Collection[bytes] = (),
 ) -> RecordedPlan:
     """Find what is to be recorded before the first binding goes out.
 
@@ -85,8 +101,10 @@ def recorded_before(
         What earlier passes recorded, and what is half-bound of it.
     now
         When.
+    awaited
+        Digests of pods whose kubelets are still to answer: until then their gangs stay recorded.
     """
-    known = _still_recorded(instance, record, half_bound)
+    known = _still_recorded(instance, record, half_bound, frozenset(awaited))
     nothing = Outcome(instance, Placement())
     risky = [_may_stay_half_bound(instance, nothing, batch, now) for batch in plan.batches]
     half = _oldest_first(known, half_bound)
@@ -155,11 +173,14 @@ def _forgotten(known: Iterable[GroupKey], found: Container[GroupKey]) -> list[st
 
 
 def _still_recorded(
-    instance: Instance, record: Mapping[GroupKey, GangRecord], half_bound: Mapping[GroupKey, HalfBoundGang]
+    instance: Instance,
+    record: Mapping[GroupKey, GangRecord],
+    half_bound: Mapping[GroupKey, HalfBoundGang],
+    awaited: frozenset[bytes],
 ) -> dict[GroupKey, GangRecord]:
     """What stays recorded of gangs that are still there."""
     there = (key for key in record if key in instance.groups or key in half_bound)
-    known = {key: _kept(record[key], key in half_bound) for key in there}
+    known = {key: _kept(record[key], key in half_bound or not awaited.isdisjoint(record[key].pods)) for key in there}
     return {key: each for key, each in known.items() if each is not None}
 
 
@@ -352,6 +373,55 @@ def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
     return pods if pods and ready_without(instance, gang.key, pods, new) else None
 
 
+def surpluses(
+    instance: Instance, gangs: Iterable[GangOutcome], keys: Iterable[GroupKey]
+) -> dict[GroupKey, frozenset[Key]]:
+    """Released pods without which gangs that are to be rolled back are ready, as they are before that."""
+    wanted = frozenset(keys)
+    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.key in wanted}
+    return {key: pods for key, pods in found.items() if pods is not None}
+
+
+def given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dict[Key, str]:
+    """Released pods that were not bound and are rolled back, each with its node."""
+    gone = {pod for gang in after if gang.state is GangState.ROLLED_BACK for pod in gang.missing}
+    return {bind.pod: bind.node for gang in before for bind in gang.waiting if bind.pod in gone}
+
+
+def told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
+    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
+    if gang.state is GangState.HALF_BOUND and record is not None:
+        until = record.since + timedelta(seconds=patience) if patience < math.inf else None
+        return replace(gang, since=record.since, until=until)
+    if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
+        return gang
+    return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")
+
+
+def unseen(gangs: Iterable[GangOutcome], pods: Container[Key]) -> Iterator[GangOutcome]:
+    """Gangs that were bound and of which a pod was not seen since."""
+    return (gang for gang in gangs if any(bind.pod in pods for bind in gang.bound))
+
+
+def nominated(
+    identities: Mapping[Key, Identity], gangs: Iterable[GangOutcome], admits: Callable[[str], bool]
+) -> dict[Key, Identity]:
+    """Pods with the hold gate that had a nomination before a pass, and got no node of it."""
+    given = {bind.pod for gang in gangs for bind in gang.bound}
+    return {
+        key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
+    }
+
+
+def on_hold(
+    instance: Instance, identities: Mapping[Key, Identity], half_bound: Mapping[GroupKey, HalfBoundGang]
+) -> set[GroupKey]:
+    """Gangs of which pods have the hold gate, or were released."""
+    pods = [pod for key, pod in instance.pods.items() if key in identities and identities[key].on_hold]
+    found = {pod.group for pod in pods if pod.group is not None}
+    return found | {key for key, gang in half_bound.items() if gang.released}
+
+
 def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
     """Order things so that namespaces take turns, each with its own in the order in which they come.
 
@@ -373,6 +443,10 @@ def _is_complete(gang: GangOutcome) -> bool:
     return gang.state in _COMPLETE and not gang.waiting
 
 
+def _is_over_with(gang: GangOutcome, recorded: GangRecord, awaited: Collection[bytes]) -> bool:
+    return _is_complete(gang) and recorded.pods.isdisjoint(awaited)
+
+
 def _without_refused(
     record: Mapping[GroupKey, GangRecord], refused: Iterable[PlannedBinding]
 ) -> dict[GroupKey, GangRecord]:
@@ -386,6 +460,7 @@ def recorded_after(
     patient_anew: Iterable[GroupKey],
     now: datetime,
     refused: Iterable[PlannedBinding] = (),
+    awaited: Collection[bytes] = (),
 ) -> dict[GroupKey, GangRecord]:
     """What stays recorded after a pass: what is half-bound, what may be, and what was rolled back.
 
@@ -399,13 +474,15 @@ def recorded_after(
         When.
     refused
         Pods that were to be released and for certain were not: whoever takes their gates away now has no place by it.
+    awaited
+        Digests of bound pods whose kubelets are still to answer, as for :func:`recorded_before`.
     """
     found, anew = _without_refused(record, refused), frozenset(patient_anew)
     for gang in gangs:
         recorded = found.get(gang.key)
         if recorded is None:
             continue
-        if _is_complete(gang):
+        if _is_over_with(gang, recorded, awaited):
             del found[gang.key]
         elif gang.state is GangState.ROLLED_BACK:
             times = recorded.rolled_back + 1

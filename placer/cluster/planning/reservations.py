@@ -31,8 +31,11 @@ from placer.cluster.reading.earlier_passes import ROOM, BackOff, backing_off, ch
 from placer.cluster.reading.gang_record import Reservation, ReservedPod
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import GroupKey, Instance, Key, PodState
+from placer.methods.numa.binding_order import aligned
+from placer.placement import Binding, Placement
+from placer.verify import verify
 
-__all__ = ["ReservedRoom", "placeholder", "with_reservations"]
+__all__ = ["ReservedRoom", "admitted", "placeholder", "with_reservations"]
 
 _ALIVE = (PodState.PENDING, PodState.BOUND)
 _WHY = "pods that were moved with it are not made again yet"
@@ -186,3 +189,14 @@ def _pending(name: Key, text: str | bytes) -> bytes:
     document["spec"].pop("nodeName", None)
     document["status"] = {}
     return msgspec.json.encode(document)
+
+
+def admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placement | None:
+    """A placement of units, each beside those before it, where the rules allow it; None: of none."""
+    found: Placement | None = None
+    for unit in units:
+        bindings = found.bindings if found is not None else ()
+        tried = aligned(instance, Placement((*bindings, *(Binding(key, node) for key, node in unit.items()))))
+        if unit and not verify(instance, tried):
+            found = tried
+    return found

@@ -12,7 +12,7 @@ from placer.cluster.reading.views import PodView, read_view
 from placer.kube.kinds import KindInfo
 from placer.kube.pod import TERMINAL_PHASES
 
-__all__ = ["may_help"]
+__all__ = ["has_come", "may_help"]
 
 
 def may_help(
@@ -38,6 +38,13 @@ def may_help(
     if before is None or after is None:
         return True
     return essence(info, before) != essence(info, after)
+
+
+def has_come(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool) -> bool:
+    """Whether a change is that a pod of ours has come, or waits from now on; the rest is as for :func:`may_help`."""
+    if info.attribute != "pods" or after is None or not _waits(read_view(after, PodView), scheduler_name, gates):
+        return False
+    return before is None or not _waits(read_view(before, PodView), scheduler_name, gates)
 
 
 def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool) -> bool:

@@ -21,13 +21,15 @@ from typing import Unpack
 from placer.cluster.reading.client import Response, SendOptions, Unanswered, Writer, server_time
 from placer.errors import ClusterError
 
-__all__ = ["Breaker", "PatientWriter"]
+__all__ = ["Breaker", "PatientWriter", "patient"]
 
 #: Answers that any request would get: it does not know us, has no time, or is not there.
 _OF_SERVER = frozenset((401, 429, 502, 503, 504))
 #: Refusals of one object that are not about its state: together with the above, reasons for which a pass may have
 #: written nothing at all.
 _OF_OBJECT = frozenset((403, 500))
+#: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
+_REFUSED, _WAITING = 10.0, 30.0
 #: Fewest refusals that open a breaker, or are told as those of all that was sent.
 _FEWEST = 5
 
@@ -160,3 +162,8 @@ class PatientWriter:
             if answer.status != 429 or time.monotonic() + wait > self._until:
                 return answer
             self._sleep(wait)
+
+
+def patient(server: Writer) -> PatientWriter:
+    """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
+    return PatientWriter(Breaker(server, _REFUSED), time.monotonic() + _WAITING)

@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
-from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, gang_outcomes
+from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
 from placer.cluster.reading.access import Right, allows
 from placer.cluster.reading.client import Writer
 from placer.cluster.reading.views import KubeletAnswer
@@ -37,7 +37,7 @@ from placer.instance import Instance, Key
 if TYPE_CHECKING:
     from placer.cluster.planning.scheduler_cache import SchedulerCache
 
-__all__ = ["BindingOptions", "execute_plan", "missing_right"]
+__all__ = ["BindingOptions", "execute_plan", "missing_right", "why_refused"]
 
 #: Without any of these nothing goes out: each with the folder that gives it.
 _SEEING = ((Right("", "pods", "watch"), "base"), (Right("", "nodes", "watch"), "base"))
@@ -67,7 +67,7 @@ class BindingOptions:
     grace
         Seconds that a gang may go without a pod of it being bound.
     settle
-        Most seconds to wait at the end for events of what was bound, and for kubelets' answers.
+        Most seconds to wait at the end for kubelets' answers; of a pass in a loop none.
     dry_run
         Let the server do all but keep it.
     """
@@ -141,6 +141,16 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
                     f"or give {right.rule}"
                 )
     return None
+
+
+def why_refused(
+    server: Writer, breaker: Breaker, plan: BindingPlan, carried_out: Collection[GangOutcome]
+) -> str | None:
+    """Why the server takes no bindings, where one was not made: what got no answer may be bound all the same."""
+    if all(gang.state is GangState.BOUND for gang in carried_out):
+        return None
+    why = breaker.open or breaker.refused
+    return why if why is not None or any(gang.bound for gang in carried_out) else missing_right(server, plan)
 
 
 def _needed(plan: BindingPlan) -> list[tuple[Right, str]]:

@@ -7,15 +7,19 @@ released pod that its scheduler binds meanwhile is not taken for one that it doe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import Enum
 from functools import partial
 from itertools import filterfalse
+from operator import attrgetter
+from types import MappingProxyType
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.half_bound import in_turn
 from placer.cluster.reading.client import Unanswered, Writer, whole_list
 from placer.cluster.reading.earlier_passes import instance_in
 from placer.cluster.reading.field_filter import list_reader
@@ -24,15 +28,17 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, read_view
 from placer.cluster.writing.binding import is_given, pod_path
 from placer.errors import ClusterError
-from placer.instance import Key
+from placer.instance import GroupKey, Key
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["roll_back"]
+__all__ = ["roll_back", "roll_back_in_turn"]
 
 #: How often a gang is read anew whose pods change while they are deleted.
 _TIMES = 6
+#: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
+_SECONDS = 30.0
 _WORKERS = 8
 
 
@@ -62,6 +68,41 @@ def roll_back(
         return _RollBack(server, snapshot, gang, only).carried_out()
     except ClusterError as error:
         return replace(gang, reason=f"it could not be rolled back: {error}")
+
+
+def roll_back_in_turn(
+    server: Writer,
+    snapshot: Snapshot,
+    gangs: Iterable[GangOutcome],
+    keys: Iterable[GroupKey],
+    forbidden: Callable[[], str | None],
+    alone: Mapping[GroupKey, Collection[Key]] = MappingProxyType({}),
+) -> list[GangOutcome]:
+    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass.
+
+    Parameters
+    ----------
+    server, snapshot
+        As for :func:`roll_back`.
+    gangs, keys
+        All of them as they are, and those that go.
+    forbidden
+        Gives why none may be rolled back any more, None where they may.
+    alone
+        Of gangs that are ready without some released pods: these, which go alone.
+    """
+    until, found = time.monotonic() + _SECONDS, {gang.key: gang for gang in gangs}
+    for key in in_turn(keys, attrgetter("namespace")):
+        why = forbidden()
+        if why is None and time.monotonic() > until:
+            why = "there was no time for it in this pass"
+        gang = found[key]
+        found[key] = (
+            roll_back(server, snapshot, gang, alone.get(key))
+            if why is None
+            else replace(gang, reason=f"not rolled back: {why}")
+        )
+    return list(found.values())
 
 
 class _RollBack:

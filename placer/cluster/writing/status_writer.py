@@ -38,7 +38,7 @@ from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from placer.cluster.reading.earlier_passes import BackOff
     from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["StatusOptions", "StatusReport", "write_evicted", "write_status"]
+__all__ = ["StatusNews", "StatusOptions", "StatusReport", "Stop", "status_news", "write_evicted", "write_news"]
 
 T = TypeVar("T")
 
@@ -81,6 +81,8 @@ _NOTE, _BEGINNING = 1_000, 236
 _CONDITIONS, _GROUPS = 0.7, 0.85
 #: Events that come before all others.
 _FIRST: frozenset[EventReason] = frozenset(("HalfBound", "RolledBack", "NodeOverfull"))
+#: Most Events that wait until what passes before had to say is written; the latest are kept.
+_MOST_EVENTS = 10_000
 #: Most characters of a condition's message: names that it quotes may be of any length.
 _MESSAGE = 4_000
 #: What an Event says was done; of all others it was to find a node.
@@ -128,6 +130,19 @@ class StatusReport:
     groups: int = 0
     troubles: list[str] = field(default_factory=list)
 
+    def and_then(self, later: StatusReport) -> StatusReport:
+        """The two as one."""
+        troubles = list(dict.fromkeys((*self.troubles, *later.troubles)))
+        counts = (self.conditions + later.conditions, self.events + later.events, self.groups + later.groups)
+        return StatusReport(*counts, troubles)
+
+
+class Stop(Protocol):
+    """Says whether nothing more is to be written; an Event does."""
+
+    def is_set(self) -> bool:
+        """Whether that is so."""
+
 
 @dataclass(frozen=True, slots=True)
 class _WaitingReason:
@@ -140,22 +155,64 @@ class _WaitingReason:
         object.__setattr__(self, "message", shown(self.message, _MESSAGE))
 
 
-def write_status(
-    server: Writer,
-    scheduler_name: str,
+@dataclass(frozen=True, slots=True)
+class StatusNews:
+    """What a pass has to say: the gang of each pod, why gangs wait, what comes first, and what is written as it is."""
+
+    groups: Mapping[Key, GroupKey]
+    waits: Mapping[GroupKey, _WaitingReason]
+    half_bound: frozenset[GroupKey]
+    statuses: Mapping[GroupKey, PodGroupStatus]
+    events: tuple[_Event, ...]
+    nominated: Mapping[Key, Identity]
+
+    def after(self, earlier: StatusNews) -> StatusNews:
+        """The two as one; of what can be said once the later one counts."""
+        statuses, events = {**earlier.statuses, **self.statuses}, (*earlier.events, *self.events)
+        return replace(self, statuses=statuses, events=events[-_MOST_EVENTS:])
+
+
+def status_news(
     result: Result,
     plan: BindingPlan,
     gangs: Sequence[GangOutcome],
     overfull: Iterable[Overfull],
     options: StatusOptions,
-    stop: threading.Event,
     backing_off: Mapping[Key, BackOff] = MappingProxyType({}),
     on_hold: Container[GroupKey] = frozenset(),
-    *,
-    gates: bool = False,
     nominated: Mapping[Key, Identity] = MappingProxyType({}),
+) -> StatusNews:
+    """Say what became of a pass.
+
+    Parameters
+    ----------
+    result, plan, gangs, overfull
+        What was decided, what was planned of it, what became of that, and what is too much on a node.
+    options
+        What is written.
+    backing_off
+        Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
+    on_hold
+        Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
+    nominated
+        Pods with the hold gate that a pass before has nominated and not released, nor this one; they are so no longer.
+    """
+    hidden = _OthersHidden(result.instance)
+    waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
+    waits = hidden.in_all(waits)
+    groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
+    groups |= {pod: each.group for pod, each in backing_off.items()}
+    half_bound = frozenset(gang.key for gang in gangs if gang.state is GangState.HALF_BOUND)
+    statuses = filter(partial(_is_told, options, on_hold), _group_statuses(result, gangs, waits))
+    said = _events(gangs, overfull, _pods_of_marks(groups)) if options.events else ()
+    events = tuple(replace(each, note=hidden.told(each.note, each.namespace)) for each in said)
+    return StatusNews(groups, waits, half_bound, {each.key: each for each in statuses}, events, nominated)
+
+
+def write_news(
+    server: Writer, scheduler_name: str, news: StatusNews, options: StatusOptions, stop: Stop, *, gates: bool = False
 ) -> StatusReport:
-    """Write what became of a pass.
+    """Write what a pass has to say.
 
     Parameters
     ----------
@@ -163,34 +220,23 @@ def write_status(
         Where.
     scheduler_name
         Who writes.
-    result, plan, gangs, overfull
-        What was decided, what was planned of it, what became of that, and what is too much on a node.
+    news
+        What.
     options
-        What is written.
+        Which of it is written.
     stop
         Set by another thread: write nothing more.
-    backing_off
-        Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
-    on_hold
-        Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
     gates
         Whether pods that have the hold gate alone are ours.
-    nominated
-        Those of them that a pass before has nominated and not released, nor this one; they are so no longer.
     """
-    hidden = _OthersHidden(result.instance)
-    writer = _StatusWriter(server, scheduler_name, options.limit, stop, hidden, gates=gates)
-    waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
-    waits = hidden.in_all(waits)
-    groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
-    groups |= {pod: each.group for pod, each in backing_off.items()}
-    half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
-    changed = writer.conditions(groups, waits, half_bound) if options.conditions else set(waits)
-    writer.withdraw(nominated)
-    writer.groups(filter(partial(_is_told, options, on_hold), _group_statuses(result, gangs, waits)))
+    writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
+    waits = news.waits
+    changed = writer.conditions(news.groups, waits, news.half_bound) if options.conditions else set(waits)
+    writer.withdraw(news.nominated)
+    writer.groups(news.statuses.values())
     if options.events:
         told = {key: wait for key, wait in waits.items() if key in changed}
-        writer.events(_events(gangs, overfull, told, _pods_of_marks(groups)))
+        writer.events((*news.events, *_waiting_events(told, _pods_of_marks(news.groups))))
     return writer.report
 
 
@@ -343,10 +389,7 @@ def _pods_of_marks(groups: Mapping[Key, GroupKey]) -> dict[GroupKey, Key]:
 
 
 def _events(
-    gangs: Iterable[GangOutcome],
-    overfull: Iterable[Overfull],
-    waits: Mapping[GroupKey, _WaitingReason],
-    pods: Mapping[GroupKey, Key] = MappingProxyType({}),
+    gangs: Iterable[GangOutcome], overfull: Iterable[Overfull], pods: Mapping[GroupKey, Key]
 ) -> Iterator[_Event]:
     for gang in gangs:
         yield from _given(gang, pods)
@@ -356,10 +399,13 @@ def _events(
         if gang.state is GangState.ROLLED_BACK:
             note = f"it could not be completed; its pods are deleted: {gang.reason}"
             yield _gang_event(gang.key, "Warning", "RolledBack", note, pods)
-    for key, wait in waits.items():
-        yield _gang_event(key, "Warning", "FailedScheduling", wait.message, pods)
     for each in overfull:
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
+
+
+def _waiting_events(waits: Mapping[GroupKey, _WaitingReason], pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:
+    for key, wait in waits.items():
+        yield _gang_event(key, "Warning", "FailedScheduling", wait.message, pods)
 
 
 def _given(gang: GangOutcome, pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:
@@ -491,17 +537,8 @@ class _StatusWriter:
     conditions of pods leave time for the rest: who has thousands of pods keeps nobody from being told.
     """
 
-    def __init__(
-        self,
-        server: Writer,
-        scheduler_name: str,
-        limit: float,
-        stop: threading.Event,
-        hidden: _OthersHidden | None = None,
-        *,
-        gates: bool = False,
-    ) -> None:
-        self._server, self._name, self._stop, self._gates, self._hidden = server, scheduler_name, stop, gates, hidden
+    def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: Stop, *, gates: bool = False) -> None:
+        self._server, self._name, self._stop, self._gates = server, scheduler_name, stop, gates
         self._lock = threading.Lock()
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
@@ -596,8 +633,9 @@ class _StatusWriter:
         status: dict[str, object] = {"conditions": [condition]} | (
             {"nominatedNodeName": None} if pod.is_on_hold else {}
         )
-        version = {"resourceVersion": pod.metadata.resource_version} if pod.is_on_hold else {}
-        body = {"metadata": {"uid": pod.metadata.uid, **version}, "status": status}
+        # A later pass may bind the pod before this is written: then it is not.
+        identity = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        body = {"metadata": identity, "status": status}
         path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
         answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
         return self._fine(answer, "conditions of pods", gone=(404, 409))
@@ -619,7 +657,7 @@ class _StatusWriter:
             "reason": event.reason,
             "type": event.kind,
             "regarding": regarding,
-            "note": _note(self._hidden.told(event.note, event.namespace) if self._hidden else event.note),
+            "note": _note(event.note),
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
         return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")

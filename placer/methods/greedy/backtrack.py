@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from placer.deadline import NEVER, Deadline
 from placer.dense.model import ready
 from placer.methods.greedy.best_fit import candidates, demand_of, tops
 from placer.methods.greedy.state import BoolArray, GreedyState
@@ -20,18 +21,23 @@ CALLING = 60
 
 
 class Effort:
-    """How many nodes may still be looked at; shared by all groups of a call, so that the whole stays short.
+    """How many nodes may still be looked at, and until when; shared by all groups of a call, so that it is short.
 
     ``exhaustive`` says whether every search with it so far tried everything.
     """
 
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
+    def __init__(self, looks: int, deadline: Deadline = NEVER) -> None:
+        self.looks, self.deadline = looks, deadline
         self.exhaustive = True
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be looked at."""
+        return self.looks <= 0 or self.deadline.over
 
     def share(self, part: int) -> Effort:
         """Set aside ``1 / part`` of it for one group."""
-        mine = Effort(self.looks // part)
+        mine = Effort(self.looks // part, self.deadline)
         self.looks -= mine.looks
         return mine
 
@@ -66,7 +72,7 @@ def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False)
         # Pods that come later may be those that let earlier ones in.
         with rooms.leniently():
             found = _Backtracking(state, group, effort, more).place(0, 0)
-    effort.exhaustive &= effort.looks > 0
+    effort.exhaustive &= not effort.over
     return found
 
 
@@ -112,7 +118,7 @@ class _Backtracking:
         """Place pods of the class at ``position`` from node ``first`` on, then those of the classes after it."""
         if self._done():
             return True
-        if position == len(self.order) or self.effort.looks <= 0 or not self._hopeful(position):
+        if position == len(self.order) or self.effort.over or not self._hopeful(position):
             return False
         index = self.order[position]
         if self.state.left(index) and self.state.queue_limit(index) > 0:

@@ -242,7 +242,7 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
     """
     if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
-    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS)
+    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS, deadline)
     majority = dense.network is not None and dense.network.majority
     by_priority: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(dense.groups):

@@ -1,0 +1,246 @@
+"""The express lane of a pass in a loop: single pods that the greedy has placed are bound while a search runs.
+
+A search takes seconds, and looks for room for what the greedy left waiting. A single pod with a node need not wait for
+it, where it takes nothing from a group that ranks above it. So before a search begins, these pods of the greedy's
+answer are bound, by the same plan, cache and checks as all others:
+
+* single pods in no gang, which are bound and not released, and for which no kubelet chooses zones (C10): nothing has to
+  be recorded before they are bound, and they come before or after no other pod;
+* that rank at least as high as each group of which pods wait; or whose node no pod of a group above them may use.
+
+The search decides upon the instance with these pods bound, so its answer keeps them. The rest of the plan is verified
+again without those that could not be bound. Gangs wait for the search: it brings their pods nearer to each other.
+
+Pods that come meanwhile are in the next pass, so a search ends early for them (:class:`Arrivals`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.gang_outcome import GangOutcome
+from placer.instance import GroupKey, Instance, Key, Pod
+from placer.instance.problem import group_of_one
+from placer.methods.process import ProcessEnd
+from placer.outcome import Outcome
+from placer.placement import Binding, Placement
+from placer.verify import verify
+
+if TYPE_CHECKING:
+    from placer.cluster.reading.snapshot import Identity
+
+__all__ = ["Arrivals", "ExpressLane", "express"]
+
+#: Seconds that a search has whatever comes.
+_LEAST = 2.0
+#: Most searches in a row that end early: the next one has all of its time, or who makes pods ends all searches.
+_IN_A_ROW = 3
+#: Most pairs of a node and a kind of waiting pod that are looked at: beyond it nothing goes before what ranks above it.
+_LOOKS = 100_000
+
+
+class Arrivals:
+    """Pods that come while a search runs, and whether it ends early for them; may be used from several threads.
+
+    Parameters
+    ----------
+    clock
+        Gives the time in seconds; tests put something else here.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._came = threading.Event()
+        self._since: float | None = None
+        self._in_a_row = 0
+        self._ended = False
+
+    def came(self) -> None:
+        """A pod has come."""
+        self._came.set()
+
+    def begin(self) -> None:
+        """A pass begins: what comes from now on may not be in it."""
+        self._came.clear()
+        self._in_a_row = self._in_a_row + 1 if self._ended else 0
+        self._since, self._ended = None, False
+
+    def end_search(self) -> bool:
+        """Whether the search of this pass is to end now."""
+        if self._since is None:
+            self._since = self._clock()
+        whole = self._in_a_row >= _IN_A_ROW
+        self._ended |= not whole and self._came.is_set() and self._clock() >= self._since + _LEAST
+        return self._ended
+
+
+class ExpressLane:
+    """What of a pass is bound while its search runs.
+
+    Parameters
+    ----------
+    instance, identities
+        What is decided upon.
+    begin
+        Called before the first binding.
+    carry_out
+        Carries a plan out; is called in a thread of its own.
+    changed
+        Gives pending pods that are no longer as they were.
+    is_over
+        Whether the pass is to end.
+    arrivals
+        Of the loop.
+
+    Attributes
+    ----------
+    plan, gangs
+        What was to be bound, and what became of it; complete after :meth:`join`.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        identities: Mapping[Key, Identity],
+        *,
+        begin: Callable[[], None],
+        carry_out: Callable[[BindingPlan], list[GangOutcome]],
+        changed: Callable[[], Collection[Key]],
+        is_over: Callable[[], bool],
+        arrivals: Arrivals,
+    ) -> None:
+        self._instance, self._identities = instance, identities
+        self._begin, self._carry_out, self._changed, self._is_over = begin, carry_out, changed, is_over
+        self._arrivals = arrivals
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self.plan = BindingPlan()
+        self.gangs: list[GangOutcome] = []
+
+    def fix(self, placement: Placement) -> Instance | None:
+        """Begin to bind what may go first, and give the instance with it bound; None where nothing may."""
+        first = express(self._instance, placement, self._identities)
+        if not first.bindings or self._is_over():
+            return None
+        self._begin()
+        self.plan = plan_bindings(self._instance, first, self._identities, self._changed())
+        self._thread = threading.Thread(target=self._work, name="express lane", daemon=True)
+        self._thread.start()
+        return Outcome(self._instance, first).carried_out()
+
+    def enough(self) -> ProcessEnd | None:
+        """How the search ends: the pass is to end, or pods have come that are not to wait for it."""
+        if self._is_over():
+            return ProcessEnd.INTERRUPTED
+        return ProcessEnd.KILLED if self._arrivals.end_search() else None
+
+    def join(self) -> None:
+        """Wait until all is bound that goes first.
+
+        Raises
+        ------
+        Exception
+            What carrying it out has raised.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def changed(self) -> set[Key]:
+        """Pods without which the rest of the plan has to stand: they are not as they were, or could not be bound first.
+
+        What went first is as it is to be; after :meth:`join`.
+        """
+        bound = {bind.pod for gang in self.gangs for bind in gang.bound}
+        failed = {bind.pod for batch in self.plan.batches for bind in batch.bindings} - bound
+        return {*self._changed()} - bound | failed
+
+    def _work(self) -> None:
+        try:
+            self.gangs = self._carry_out(self.plan)
+        except Exception as error:
+            self._error = error
+
+
+def express(instance: Instance, placement: Placement, identities: Mapping[Key, Identity]) -> Placement:
+    """What of an answer may be bound before it is known whether a search finds a better one.
+
+    Parameters
+    ----------
+    instance
+        What was decided upon.
+    placement
+        A valid one.
+    identities
+        Of its pods.
+    """
+    single = [bind for bind in placement.bindings if _is_single(instance.pods[bind.pod], bind, identities[bind.pod])]
+    outranked = _Outranked(instance, placement, min((instance.pods[bind.pod].priority for bind in single), default=0))
+    found = [bind for bind in single if not outranked(instance.pods[bind.pod].priority, bind.node)]
+    return _standing(instance, found) or _standing(instance, _alone(instance, found)) or Placement()
+
+
+def _is_single(pod: Pod, bind: Binding, identity: Identity) -> bool:
+    """Whether a pod is bound by itself: no other one has to be before it or with it."""
+    return group_of_one(pod) is not None and not (bind.numa_zones or identity.on_hold or pod.app_group)
+
+
+def _alone(instance: Instance, bindings: Collection[Binding]) -> list[Binding]:
+    """Those of pods that ask nothing of where other pods are."""
+    return [bind for bind in bindings if not instance.pods[bind.pod].neighbours]
+
+
+def _standing(instance: Instance, bindings: Collection[Binding]) -> Placement | None:
+    """A placement of some bindings where they break no rule without the others: some may have to be near these."""
+    found = Placement(tuple(bindings))
+    return None if verify(instance, found) else found
+
+
+class _Outranked:
+    """Whether a group of which pods wait ranks above a pod, and may use its node."""
+
+    def __init__(self, instance: Instance, placement: Placement, least: int) -> None:
+        self._instance = instance
+        kinds: dict[tuple[object, ...], tuple[int, Pod]] = {}
+        for key, pod in _waiting(instance, placement):
+            priority = instance.groups[key].priority
+            if priority > least:
+                kinds.setdefault((priority, pod.constraints, pod.requests), (priority, pod))
+        self._kinds = sorted(kinds.values(), key=lambda kind: -kind[0])
+        self._highest: dict[str, int | None] = {}
+        self._looks = _LOOKS
+
+    def __call__(self, priority: int, node: str) -> bool:
+        if not self._kinds or self._kinds[0][0] <= priority:
+            return False
+        if node not in self._highest:
+            if self._looks < len(self._kinds):
+                return True
+            self._looks -= len(self._kinds)
+            self._highest[node] = self._of(node)
+        highest = self._highest[node]
+        return highest is not None and highest > priority
+
+    def _of(self, name: str) -> int | None:
+        """The highest priority of a waiting pod that may use a node; None: none may."""
+        node = self._instance.nodes[name]
+        usable = (
+            priority
+            for priority, pod in self._kinds
+            if pod.requests.fits(node.allocatable) and pod.constraints.refusal(node) is None
+        )
+        return next(usable, None)
+
+
+def _waiting(instance: Instance, placement: Placement) -> Iterator[tuple[GroupKey, Pod]]:
+    """Pods that have no node in an answer and might have one in another, each with its group."""
+    placed = placement.node_of
+    for key, group in instance.groups.items():
+        for pod in group.pending if group.invalid is None else ():
+            if pod not in placed and not instance.pods[pod].unsupported:
+                yield key, instance.pods[pod]
