@@ -53,7 +53,7 @@ _GANGS = [
     for mark in _READ_HERE
     if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in (*SHARES, *KAI_TOPOLOGIES)
 ]
-_OF_GANGS = frozenset((*_GANGS, *VOLCANO_GANG)).difference((KAI_GROUP,))
+_OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP, *VOLCANO_GANG))
 
 
 def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:

@@ -435,16 +435,17 @@ def decide_nothing(
     tuple
         Name, and where it stands with its name.
     """
-    found = {Place.LABEL: labels, Place.ANNOTATION: annotations}
-    for mark in _DECIDING_NOTHING if labels or annotations else ():
-        value = (found[mark.place] or {}).get(mark.name)
+    found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}}
+    for mark in () if all(map(_IDLE_NAMES.isdisjoint, found.values())) else _IDLE:
+        value = found[mark.place].get(mark.name)
         limits = value is not None and (mark.name != KOORDINATOR_QOS or value in ("LSR", "LSE"))
         if limits and kind in mark.on and mark.reading.startswith(said):
             yield mark.name, f"{mark.place.value} {mark.name}"
 
 
 #: The marks that no rule reads.
-_DECIDING_NOTHING = tuple(mark for mark in MARKS if mark.reading.startswith((_IGNORED, _PREFERENCE)))
+_IDLE = tuple(mark for mark in MARKS if mark.reading.startswith((_IGNORED, _PREFERENCE)))
+_IDLE_NAMES = frozenset(mark.name for mark in _IDLE)
 
 
 def is_protection(key: str, value: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Instance
+from placer.instance.mark_gangs import VOLCANO_GANG
 from tests.support import Document, instance_of, node, pod, pod_group
 
 KOORD = "gang.scheduling.koordinator.sh"
@@ -146,3 +147,9 @@ def test_equal_pods_that_name_two_groups_are_one_finding() -> None:
         "PodGroup v of scheduling.volcano.sh and c of scheduling.x-k8s.io are named by Pod default/p0 and 3 others, "
         "expected one; the first counts"
     )
+
+
+@pytest.mark.parametrize("mark", VOLCANO_GANG)
+def test_a_gang_of_volcano_of_a_daemon_set_is_one_finding(mark: str) -> None:
+    daemon = pod("d", node="n1", metadata={"annotations": {mark: "1"}, **owned("DaemonSet", "d")})
+    assert [each.code for each in instance_of(node("n1"), daemon).findings] == ["NoMember"]
