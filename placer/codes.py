@@ -47,6 +47,7 @@ ReasonCode = Literal[
     "InvalidGroup",
     "GangIncomplete",
     "Unsupported",
+    "NamespaceBudget",
     "NoEligibleNode",
     "QueueCapability",
     "InsufficientResources",
@@ -80,9 +81,16 @@ REASONS: Mapping[ReasonCode, Code] = {
         "1 of 1 pod needs what is not modelled: spec.resourceClaims[gpu]: devices allocated by claim",
         "Have another scheduler place these pods, or do without the field that the message names.",
     ),
+    "NamespaceBudget": Code(
+        "The pods of the namespace cost more than its budget allows (`--namespace-budget`): terms, resources, or bytes "
+        "of labels and annotations. Its newest pods that add to it wait.",
+        "namespaceBudget.terms: found 20,000 distinct terms, host ports and node constraints of all pods of namespace "
+        "evil, expected at most 10,000; its newest pods that add to them wait",
+        "Use fewer distinct terms, resources or labels in the namespace, or have its budget raised.",
+    ),
     "NoEligibleNode": Code(
         "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "
-        "are not ready.",
+        "are not ready, or a resource that no node offers.",
         "0/9 nodes are eligible for 2 pods of cpu 1: 8 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready (n3)",
         "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
     ),
@@ -186,6 +194,7 @@ FindingCode = Literal[
     "BoundContradicted",
     "BoundOneByOne",
     "BoundPodsViolate",
+    "BudgetExceeded",
     "DependencyCycle",
     "DependsOn",
     "DependsOnItself",
@@ -286,6 +295,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "add to it, so that less may fit there than there seems to be room for.",
         "C2: pods bound to Node n1 request more than is allocatable: cpu 9 of 8",
         "Nothing, if that is known; else delete or move one of the pods.",
+    ),
+    "BudgetExceeded": Code(
+        "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
+        "spends terms 20,000 of 10,000; pods that wait for it: 500",
+        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
     ),
     "DependencyCycle": Code(
         "Workloads of an AppGroup call each other in a circle; each dependency counts all the same.",

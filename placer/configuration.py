@@ -106,6 +106,7 @@ class Configuration(BaseModel):
     strict: bool | None = None
     method: Literal["auto", "greedy", "exact", "decomposed", "milp"] | None = None
     time_limit: float | None = None
+    namespace_budget: Name | None = None
     workers: int | None = None
     seed: int | None = None
     dry_run: Literal["client", "server"] | None = None

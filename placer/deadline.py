@@ -9,11 +9,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-__all__ = ["NEVER", "AskedDeadline", "Deadline", "OutOfTime", "wall"]
+__all__ = ["GRACE", "NEVER", "AskedDeadline", "Deadline", "OutOfTime", "wall", "within"]
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+#: Seconds beyond a limit after which what looks at no deadline is broken off: a second less than a call may be late.
+GRACE = 1.0
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,16 @@ class OutOfTime(BaseException):
     """A wall was reached; no handler of errors is meant to take it."""
 
 
+#: Seconds until a wall breaks off again: what was raised in a callback of C code, or at the end of an object, is lost.
+_AGAIN = 0.5
+
+
 @contextmanager
 def wall(deadline: Deadline) -> Iterator[None]:
     """Break off work that looks at no deadline of its own, wherever it stands.
 
     Only the main thread can be broken off so; in any other nothing happens. All that the work has begun is in doubt
-    afterwards: take only what was handed over whole.
+    afterwards: take only what was handed over whole. Inside another wall the nearer one counts.
 
     Raises
     ------
@@ -117,13 +125,41 @@ def wall(deadline: Deadline) -> Iterator[None]:
         yield
         return
 
-    def stop(_signal: int, _frame: object) -> NoReturn:
-        raise OutOfTime
+    inside = True
 
+    def stop(_signal: int, _frame: object) -> None:
+        if inside:
+            raise OutOfTime
+
+    outer = Deadline.within(signal.getitimer(signal.ITIMER_REAL)[0] or None)
     before = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-3))
-        yield
+        try:
+            _arm(min(deadline, outer, key=lambda each: each.at))
+            yield
+        finally:
+            inside = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+        if outer.at < math.inf:
+            _arm(outer)
+
+
+def within(deadline: Deadline, work: Callable[[], T], late: U) -> T | U:
+    """What some work gives, or ``late`` where a wall stands before it ends: :data:`GRACE` after a deadline.
+
+    Examples
+    --------
+    >>> within(NEVER, lambda: 1, 2)
+    1
+    """
+    try:
+        with wall(Deadline(deadline.at + GRACE)):
+            return work()
+    except OutOfTime:
+        return late
+
+
+def _arm(deadline: Deadline) -> None:
+    signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-3), _AGAIN)

@@ -181,6 +181,7 @@ class LoopMetrics:
             name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
             for name, text in (
                 ("half_bound_gangs", "Gangs that the last pass left half-bound."),
+                ("namespace_budget_share", "Largest part of its budget that a namespace spent in the last pass."),
                 (
                     "unbound_released_pods",
                     "Released pods that their schedulers had not bound at the end of the last pass.",
@@ -290,6 +291,7 @@ class LoopMetrics:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
+        self._now["namespace_budget_share"].set(done.budget_share)
         self._unsaved.inc(done.not_saved is not None)
         self._late.inc(_is_late(done))
         self._count_gangs(done)

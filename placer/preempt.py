@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
-from placer.deadline import Deadline
+from placer.deadline import Deadline, within
 from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
@@ -437,17 +437,20 @@ class _Preemption:
         """Why groups wait still, once the placement is carried out."""
         from placer.dense import Solution
         from placer.dense.dense_builder import make_dense
-        from placer.reasons import reasons
+        from placer.reasons import LATE, reasons
 
         outcome = outcome_of(self.instance, self.placement)
         after = without(outcome.carried_out(), set(self.placement.evictions))
         if not after.pending:
             return {}
-        start = time.monotonic()
-        dense = make_dense(after)
-        build = time.monotonic() - start
         until = Deadline() if self.time_limit is None else Deadline(self.began + self.time_limit)
-        return dict(reasons(after, dense, Solution(), deadline=until, build=build))
+
+        def found() -> dict[GroupKey, Reason]:
+            start = time.monotonic()
+            dense = make_dense(after)
+            return dict(reasons(after, dense, Solution(), deadline=until, build=time.monotonic() - start))
+
+        return within(until, found, {key: LATE for key, group in after.groups.items() if group.pending})
 
 
 def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:

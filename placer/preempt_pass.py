@@ -99,7 +99,7 @@ _LIMIT, _LEAST = 20.0, 1.0
 #: Most gangs that a plan is looked for.
 _TRIED = 4
 #: Reasons for which no room helps.
-_HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode")
+_HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode")
 
 
 def make_plan(

@@ -79,6 +79,7 @@ from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_grou
 from placer.document import placement_document
 from placer.errors import ClusterError, NothingFound
 from placer.instance import GroupKey, Instance, Key, Policy
+from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost, dearest, within_budget
 from placer.placement import Placement
 from placer.read import refuse_findings
 from placer.result import Reason, Result, Termination, Verdict
@@ -119,7 +120,10 @@ class PassOptions:
     scheduler_name
         Whose pending pods are ours.
     method, time_limit, workers, seed
-        As ``solve`` takes them; the limit counts from the beginning of the pass to the first binding.
+        As ``solve`` takes them; the limit counts from the beginning of the pass to the first binding. Half of it at
+        least is left for deciding.
+    namespace_budget
+        What each namespace may cost; None: anything.
     binding
         How the plan is carried out.
     dry_run
@@ -160,6 +164,7 @@ class PassOptions:
     scheduler_name: str = "placer"
     method: str = "auto"
     time_limit: float | None = 20.0
+    namespace_budget: NamespaceBudget | None = field(default_factory=NamespaceBudget)
     workers: int | None = None
     seed: int = 0
     binding: BindingOptions = field(default_factory=BindingOptions)
@@ -223,6 +228,7 @@ class Pass:
     reserved: ReservedRoom = field(default_factory=ReservedRoom)  #: kept for what earlier passes moved
     undecided: bool = False  #: whether a search for room ended before it was proved that there is none
     policy: Policy = field(default_factory=Policy)
+    costs: list[NamespaceCost] = field(default_factory=list)  #: who costs what, the dearest namespaces first
     status_report: StatusReport = field(default_factory=StatusReport)
     controlled: ControllerReport = field(default_factory=ControllerReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
@@ -249,6 +255,12 @@ class Pass:
     def identity(self) -> str:
         """As whom the pass holds the Lease, where it stands alone."""
         return leader_identity(self.identifier)
+
+    @property
+    def budget_share(self) -> float:
+        """The largest part of its budget that a namespace spends."""
+        budget = self.options.namespace_budget or NamespaceBudget()
+        return max((cost.share(budget) for cost in self.costs), default=0.0)
 
     @property
     def binding(self) -> BindingOptions:
@@ -514,7 +526,8 @@ def read_cluster(
         if done.holds:
             room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
             kept, made, done.reasons = room.snapshot, room.made, room.reasons
-        snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
+        snapshot, instance = made.snapshot, within_budget(made.instance, options.namespace_budget)
+        done.policy, done.costs = instance.policy, dearest(instance, options.namespace_budget)
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
         if options.strict:
@@ -628,7 +641,7 @@ def _decide(
                     time_limit=options.time_limit,
                     workers=options.workers,
                     seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
-                    began=began,
+                    began=_half_at_least(began, options.time_limit),
                     earlier=earlier,
                     meanwhile=lane,
                 )
@@ -638,6 +651,11 @@ def _decide(
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)
     return done.result.placement
+
+
+def _half_at_least(began: float, limit: float | None) -> float:
+    """From when the limit counts: reading takes no more than half of it."""
+    return began if limit is None else max(began, time.monotonic() - limit / 2)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.cores import usable_cores
-from placer.deadline import NEVER, AskedDeadline, Deadline, OutOfTime, wall
+from placer.deadline import GRACE, NEVER, AskedDeadline, Deadline, OutOfTime, wall
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, PodState
 from placer.methods import METHODS
@@ -75,12 +75,6 @@ ENDING, REASONING, WRITING = 3.0, 3.0, 2.0
 
 #: Most of the time limit that is kept for reasons.
 REASONING_SHARE = 0.1
-
-#: Seconds beyond the limit within which reasons are still looked for: a second less than a call may be late.
-GRACE = 1.0
-
-#: Seconds for the first fit, where nothing is decided a second after the limit.
-FIRST_FIT = 0.5
 
 #: Seconds after which the greedy stops where a caller waits to take a part of its answer.
 FIRST_ANSWER = 0.5
@@ -227,11 +221,7 @@ class _SolveCall:
             return self.first_fit()
         if ended is Termination.FINISHED and (rest := self.rest(incumbent)) is not None:
             return self.with_rest(incumbent, *rest, require_all)
-        if self.method != "greedy" and ended is Termination.FINISHED:
-            ended = self.search(incumbent, self.method if self.method in SEARCH else "decomposed")
-        self.complete(incumbent)
-        self.by_creation(incumbent)
-        return self.result(incumbent, ended, require_all)
+        return self.result(incumbent, self.better(incumbent, ended), require_all)
 
     def first_answer(self) -> tuple[Incumbent | None, Termination]:
         """Make the arrays and let the greedy answer; None where a wall ends this before there is an answer.
@@ -333,6 +323,19 @@ class _SolveCall:
         from placer.bounds import bounds_for
 
         incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
+
+    def better(self, incumbent: Incumbent, ended: Termination) -> Termination:
+        """Search, and end what was found; a wall ends that, too, and what was found by then stays."""
+        try:
+            with wall(self._wall):
+                if self.method != "greedy" and ended is Termination.FINISHED:
+                    ended = self.search(incumbent, self.method if self.method in SEARCH else "decomposed")
+                self.complete(incumbent)
+                self.by_creation(incumbent)
+        except OutOfTime:
+            incumbent.settle()
+            ended = Termination.TIME
+        return ended
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
         """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
@@ -513,7 +516,7 @@ class _SolveCall:
 
     def first_fit(self) -> Result:
         """Answer without arrays, bounds or reasons."""
-        from placer.methods.first_fit import first_fit
+        from placer.methods.first_fit import FIRST_FIT, first_fit
 
         start = time.monotonic()
         placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
@@ -571,7 +574,7 @@ class _SolveCall:
 
     def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
         """Say of every group with pods left that there was no time to look at it."""
-        from placer.reasons.explanation import LATE
+        from placer.reasons import LATE
 
         placed = {} if placement is None else placement.node_of
         groups = self.instance.groups.items()

@@ -25,6 +25,7 @@ VALUES: dict[str, Any] = {
     "strict": True,
     "method": "milp",
     "time_limit": 7.5,
+    "namespace_budget": "terms=500",
     "workers": 3,
     "seed": 11,
     "dry_run": "server",

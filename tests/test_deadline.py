@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import placer.deadline
 import placer.dense.dense_builder
 import placer.methods.greedy.multi_start as greedy_search
 import placer.methods.process
-from placer.deadline import NEVER, Deadline
+from placer.deadline import NEVER, Deadline, within
 from placer.instance import Instance
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.process import ProcessEnd, ProcessResult
@@ -158,3 +159,42 @@ def test_a_deadline_that_never_comes_is_infinitely_far() -> None:
     assert not NEVER.over
     assert Deadline.within(None) == NEVER
     assert Deadline.within(0.0).over
+
+
+def endless() -> None:
+    """Work that looks at no deadline."""
+    for _ in itertools.count():
+        pass
+
+
+def test_of_two_walls_the_nearer_one_counts() -> None:
+    """And the outer one stands again behind the inner one."""
+    ended: list[str] = []
+
+    def work() -> None:
+        assert within(Deadline.within(60.0), lambda: 3, None) == 3
+        ended.append(within(Deadline.within(60.0), endless, "inner") or "")
+        endless()
+
+    assert within(Deadline.within(-placer.deadline.GRACE), work, "outer") == "outer"
+    assert ended == ["inner"]
+
+
+def test_what_is_late_gives_what_was_said_before() -> None:
+    assert within(Deadline.within(-placer.deadline.GRACE), endless, "late") == "late"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_wall_breaks_off_again_what_was_swallowed() -> None:
+    """An exception in a callback of C code, or while an object ends, is lost."""
+
+    class Swallows:
+        def __del__(self) -> None:
+            endless()
+
+    def work() -> None:
+        Swallows()
+        endless()
+
+    assert within(Deadline.within(-placer.deadline.GRACE), work, "late") == "late"

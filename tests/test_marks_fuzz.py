@@ -130,7 +130,7 @@ def least(key: GroupKey, members: list[tuple[dict[str, str], dict[str, str], str
     texts = {each[place][mark] for each in members if mark in each[place]}
     if any(not text.isascii() or not text.isdigit() for text in texts):
         return None
-    return max(map(int, texts), default=1 if "koordinator" in mark else None)
+    return max(map(int, texts), default=1 if "koordinator" in mark or "volcano" in mark else None)
 
 
 def complaints(documents: list[dict[str, Any]], instance: Instance) -> Iterator[str]:

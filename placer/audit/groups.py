@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from placer.deadline import Deadline
+from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
 from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState, Taint
 from placer.outcome import sub_group_subject
@@ -44,7 +45,7 @@ class Standing(StrEnum):
 
     MATCH = "MATCH"
     VIOLATION = "VIOLATION"
-    UNOBSERVABLE = "UNOBSERVABLE"  #: the instance lacks what a rule that the group asks for needs
+    UNOBSERVABLE = "UNOBSERVABLE"  #: the instance lacks what a rule that the group asks for needs, or time was short
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class AuditEntry:
         The least of best over achieved, 1 where nothing applies; None where no best is proved.
     sub_groups
         Subgroups with a limit of their own: name, rules, tier, leaves.
+    late
+        Whether it was not judged, since the time limit was reached before.
     """
 
     group: GroupKey
@@ -99,6 +102,7 @@ class AuditEntry:
     proved_by: str | None = None
     score: float | None = None
     sub_groups: tuple[Mapping[str, Any], ...] = ()
+    late: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -122,7 +126,7 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
     instance
         What runs; what waits is left out.
     deadline
-        When no best place is looked for any more.
+        When no best place is looked for any more; a second later nothing is judged any more.
     """
     groups = {key: group for key, group in instance.groups.items() if group.bound}
     lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
@@ -130,7 +134,15 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
         if pod.group is None:
             key = GroupKey("", pod.namespace, pod.name)
             groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
-    return [_entry(instance, groups[key], deadline) for key in sorted(groups)]
+    nothing = Quality(None, None, None)
+    return [
+        within(
+            deadline,
+            partial(_entry, instance, groups[key], deadline),
+            AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True),
+        )
+        for key in sorted(groups)
+    ]
 
 
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:

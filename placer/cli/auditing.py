@@ -18,7 +18,11 @@ from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.audit.groups import AuditEntry, Quality
+    from placer.audit.sums import LargestGang
     from placer.instance import GroupKey, Instance
+    from placer.stranded import Stranded
+
+    Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
 __all__ = ["add_audit"]
 
@@ -45,33 +49,38 @@ def add_audit(commands: Any) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     from placer.audit.groups import Standing, audit
-    from placer.deadline import Deadline
+    from placer.audit.sums import largest_gangs
+    from placer.deadline import Deadline, within
+    from placer.stranded import stranded
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
     if faults:
         raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
-    entries = [] if options.sums else audit(instance, Deadline(options.began + options.time_limit))
+    deadline = Deadline(options.began + options.time_limit)
+    entries = [] if options.sums else audit(instance, deadline)
+
+    def sums() -> Sums | None:
+        return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
+
     if options.json:
-        document = _sums(instance) if options.sums else [each.as_dict() for each in entries]
+        document = _sums(sums()) if options.sums else [each.as_dict() for each in entries]
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
         if not options.sums:
             _print_groups(entries)
             _print_lost(instance)
-        _print_sums(instance)
+        _print_sums(instance, sums())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
 
 
-def _sums(instance: Instance) -> dict[str, Any]:
-    from placer.audit.sums import largest_gangs
-    from placer.stranded import stranded
-
-    return {
-        "stranded": [each.as_dict() for each in stranded(instance, instance.held)],
-        "largestGangs": [each.as_dict() for each in largest_gangs(instance)],
-    }
+def _sums(sums: Sums | None) -> dict[str, Any]:
+    """The sums as plain data; without them where the time did not suffice."""
+    if sums is None:
+        return {"stranded": None, "largestGangs": None}
+    found, gangs = sums
+    return {"stranded": [each.as_dict() for each in found], "largestGangs": [each.as_dict() for each in gangs]}
 
 
 def _print_groups(entries: Sequence[AuditEntry]) -> None:
@@ -84,6 +93,7 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width):
         terminal.print(table)
+    _print_late(entries)
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
     broken: dict[str, list[str]] = {}
@@ -92,6 +102,12 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
             broken.setdefault(violation, []).append(name)
     for violation, those in broken.items():  # lone pods of one workload break what they ask for together
         terminal.print(f"{and_list(some(those, NAMED))}: {violation}", markup=False, soft_wrap=True)
+
+
+def _print_late(entries: Sequence[AuditEntry]) -> None:
+    late = sum(each.late for each in entries)
+    if late:
+        console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
@@ -149,13 +165,18 @@ def _looked_at(instance: Instance) -> str:
     return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
 
 
-def _print_sums(instance: Instance) -> None:
-    from placer.audit.sums import largest_gangs
+def _print_sums(instance: Instance, sums: Sums | None) -> None:
+    if sums is None:
+        console().print("The cluster's sums were not counted in time (--time-limit)")
+        return
+    _print_stranded(sums[0])
+    _print_largest(sums[1], _looked_at(instance))
+
+
+def _print_stranded(found: Sequence[Stranded]) -> None:
     from placer.quantity import format_amount
-    from placer.stranded import stranded
 
     terminal = console()
-    found = stranded(instance, instance.held)
     terminal.print("\nStranded: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
@@ -163,8 +184,11 @@ def _print_sums(instance: Instance) -> None:
         terminal.print(text, markup=False, soft_wrap=True)
     if not found:
         terminal.print("  nothing")
-    gangs = largest_gangs(instance)
-    terminal.print(f"\nLargest gang that still fits under one HyperNode{_looked_at(instance)}")
+
+
+def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
+    terminal = console()
+    terminal.print(f"\nLargest gang that still fits under one HyperNode{looked_at}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
     columns = [
         Column("tier", [str(each.tier) for each in gangs]),

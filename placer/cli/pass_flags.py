@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
+from placer.cli.sources import namespace_budget
 from placer.errors import UsageError
 from placer.methods import METHODS
 
@@ -51,6 +52,12 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument(
         "--time-limit", type=float, default=20.0, metavar="SECONDS", help="until the first binding (default 20)"
+    )
+    search.add_argument(
+        "--namespace-budget",
+        default="default",
+        metavar="BUDGET",
+        help="what each namespace may cost: terms=N,resources=N,bytes=N, default or off",
     )
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
@@ -286,6 +293,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         scheduler_name=options.scheduler_name,
         method=options.method,
         time_limit=options.time_limit,
+        namespace_budget=namespace_budget(options.namespace_budget, options.origins["namespace_budget"].name),
         workers=options.workers,
         seed=options.seed,
         binding=BindingOptions(

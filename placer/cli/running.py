@@ -266,6 +266,7 @@ def _decision(done: Pass) -> dict[str, Any]:
             "termination",
             "verdict",
             "unsupported",
+            "costs",
             "placed",
             "bindings",
         )
@@ -276,6 +277,7 @@ def _decision(done: Pass) -> dict[str, Any]:
         "nodes": len(result.instance.nodes),
         "pending": len(result.instance.pending),
         "unsupported": result.unsupported,
+        "costs": [cost.as_dict() for cost in done.costs],
         "setAside": set_aside(result.instance).as_dict(),
         "method": result.method,
         "termination": result.termination.value,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.cli.sources import namespace_budget
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
 from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
@@ -34,6 +35,9 @@ def add_solve(commands: Any) -> None:
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     search.add_argument(
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
+    )
+    search.add_argument(
+        "--namespace-budget", default="off", metavar="BUDGET", help="what each namespace may cost, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
     add_what_if(parser)
@@ -65,16 +69,18 @@ def add_expand(commands: Any) -> None:
 
 def _solve(options: argparse.Namespace) -> int:
     from placer.document import bindings_document, placement_document
+    from placer.instance.namespace_budget import within_budget
     from placer.progress import Progress
     from placer.solve import solve
 
     if options.output == options.bindings == "-":
         raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
+    budget = namespace_budget(options.namespace_budget)
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     writable(targets)
     with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
         progress.phase("reading")
-        instance = read_instance(options, options.instance)
+        instance = within_budget(read_instance(options, options.instance), budget)
         progress.knows(instance)
         result = solve(
             instance,

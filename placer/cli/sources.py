@@ -12,9 +12,10 @@ from placer.errors import UsageError
 from placer.terminal import add_reading
 
 if TYPE_CHECKING:
+    from placer.instance.namespace_budget import NamespaceBudget
     from placer.manifests import Text
 
-__all__ = ["SECONDS", "add_source", "source"]
+__all__ = ["SECONDS", "add_source", "namespace_budget", "source"]
 
 SECONDS = 60.0  #: of the whole call where no limit is given
 
@@ -55,3 +56,19 @@ def source(options: argparse.Namespace) -> Sequence[str | Text]:
     text = BytesIO()
     taken.write_text(text)
     return [Text("cluster", text.getvalue())]
+
+
+def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:
+    """The budget that an option states.
+
+    Raises
+    ------
+    UsageError
+        It does not parse.
+    """
+    from placer.instance.namespace_budget import parse_budget
+
+    try:
+        return parse_budget(words)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error

@@ -29,8 +29,9 @@ MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
     """Turn an instance into arrays.
 
-    Pods that can never be placed (unsupported, in an invalid group or a closed queue) and those of subgroups and groups
-    that lack pods to become ready are left out; rules and values of what remains are unchanged.
+    Pods that can never be placed (unsupported, beyond their namespace's budget, asking for a resource that no node
+    offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become ready are
+    left out; rules and values of what remains are unchanged.
 
     Parameters
     ----------
@@ -306,7 +307,7 @@ def _placeable(instance: Instance) -> dict[GroupKey, list[Key]]:
 
 def _allowed(instance: Instance, key: Key) -> bool:
     pod = instance.pods[key]
-    if pod.unsupported:
+    if pod.unsupported or key in instance.beyond_budget or instance.unoffered(pod):
         return False
     return "C11" in instance.policy.rules_off or instance.closed_queue(pod.queue, pod.namespace) is None
 

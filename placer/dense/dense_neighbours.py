@@ -25,7 +25,7 @@ import numpy.typing as npt
 from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
-from placer.instance.pod_index import PodIndex
+from placer.instance.pod_index import PodIndex, owners_of_terms
 from placer.instance.problem import AffinityTerm, Neighbours, SpreadLimit
 
 __all__ = [
@@ -327,7 +327,7 @@ class NeighbourKinds:
         self._lasting = _numbered(pod.neighbours.affinity for pod in self._to_keep)
         self._attracting = self._attractions(pods)
         self._spreading = _numbered(chain.from_iterable(each.spread for each in asked))
-        self._owners = _owners(standing)
+        self._owners = owners_of_terms(standing)
         self._keeping = _numbered(self._owners)
         self._standing = PodIndex(standing, instance.namespaces)
         self._number: dict[Signature, int] = {}
@@ -343,17 +343,33 @@ class NeighbourKinds:
         return _numbered(terms for terms in asked if terms)
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
-        """Pod to what means it, if anything does."""
+        """Pod to what means it, if anything does.
+
+        Terms that mean the same pods and keep them off the same domains have one number from here on, and so have
+        spread constraints that count the same: who writes many of them that mean many pods gets one row.
+        """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
-        for name, terms in (("repels", self._repelling), ("keeps", self._keeping), ("counts", self._spreading)):
+        alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
+        for name, terms in (*alike, ("counts", self._spreading)):
+            numbers: dict[tuple[object, ...], int] = {}
             for term, number in terms.items():
-                for pod in pods.matching(term.pods):
-                    found[pod.key].add((name, number))
+                matched = pods.matching(term.pods)
+                terms[term] = numbers.setdefault(self._alike(term, id(matched)), number)
+                if terms[term] == number:
+                    for pod in matched:
+                        found[pod.key].add((name, number))
         for name, attractions in (("attracts", self._attracting), ("lasts", self._lasting)):
             for several, number in attractions.items():
                 for pod in pods.matching_all(term.pods for term in several):
                     found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
+
+    def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
+        """What makes terms one; ``meant`` is the id of the pods that they mean."""
+        if isinstance(term, AffinityTerm):
+            return term.topology_key, meant
+        there = id(self._standing.matching(term.pods))
+        return term.topology_key, meant, there, term.max_skew, term.min_domains, term.keys, term.counted
 
     def of(self, pod: Pod) -> int:
         """Number of a pod's kind; -1: it asks for nothing and nothing asks for it."""
@@ -370,7 +386,7 @@ class NeighbourKinds:
         about = _KindClasses(self._number, kinds)
         repulsions = tuple(self._repulsions(about))
         attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
-        spreads = [self._spread(limit, number, about) for limit, number in self._spreading.items()]
+        spreads = [self._spread(limits, number, about) for number, limits in _by_number(self._spreading).items()]
         shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
         lasting = tuple(self._to_last(about))
         confinements, exclusions = self.units.rows(self.key, about.all_owners)
@@ -389,10 +405,10 @@ class NeighbourKinds:
     def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
         """What new pods keep off, and what keeps off new pods; of two that run neither is new."""
         rows: list[Repulsion] = []
-        for term, number in self._repelling.items():
-            key, matched = self.key(term.topology_key), about.all_meant("repels", number)
-            rows.append(Repulsion(key, about.owners(term), matched))
-            rows.append(Repulsion(key, about.owners(term, running=True), about.meant("repels", number)))
+        for number, terms in _by_number(self._repelling).items():
+            key, matched = self.key(terms[0].topology_key), about.all_meant("repels", number)
+            rows.append(Repulsion(key, about.owners(*terms), matched))
+            rows.append(Repulsion(key, about.owners(*terms, running=True), about.meant("repels", number)))
         for job in self.units.jobs:
             key, others = self.key(job.topology_key), job.opposite
             if job.exclusive:
@@ -427,8 +443,8 @@ class NeighbourKinds:
         ground = tuple(frozenset(self.domains(key, there)) for key in keys)
         return Attraction(keys, owners, matched, ground, not any(ground))
 
-    def _spread(self, limit: SpreadLimit, number: int, about: _KindClasses) -> SpreadRow:
-        owners, matched = about.owners(limit), about.all_meant("counts", number)
+    def _spread(self, limits: Sequence[SpreadLimit], number: int, about: _KindClasses) -> SpreadRow:
+        limit, owners, matched = limits[0], about.owners(*limits), about.all_meant("counts", number)
         key, counted = self.key(limit.topology_key), self._counted(limit)
         before = dict.fromkeys(np.unique(self._arrays[key][counted]).tolist(), 0)
         index = self.node_index
@@ -490,16 +506,31 @@ class NeighbourKinds:
 
     def repelled(self, term: AffinityTerm) -> set[int]:
         """Domains of a term in which a pod that it means is already."""
-        return self.domains(self.key(term.topology_key), self._standing.matching(term.pods))
-
-    def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
-        """A term of running pods, and the domains that they are in."""
-        term = self._kept[number]
-        return term, self.domains(self.key(term.topology_key), self._owners[term])
+        matched = self._standing.matching(term.pods)
+        place = term.topology_key, id(matched)
+        if place not in self._repelled:
+            self._repelled[place] = self.domains(self.key(term.topology_key), matched)
+        return self._repelled[place]
 
     @cached_property
-    def _kept(self) -> dict[int, AffinityTerm]:
-        return {number: term for term, number in self._keeping.items()}
+    def _repelled(self) -> dict[tuple[str, int], set[int]]:
+        return {}
+
+    def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
+        """Terms of running pods that are alike, the first of them, and the domains that these pods are in."""
+        terms = self._kept[number]
+        key = self.key(terms[0].topology_key)
+        if number not in self._keepers:
+            self._keepers[number] = self.domains(key, chain.from_iterable(map(self._owners.__getitem__, terms)))
+        return terms[0], self._keepers[number]
+
+    @cached_property
+    def _keepers(self) -> dict[int, set[int]]:
+        return {}
+
+    @cached_property
+    def _kept(self) -> dict[int, list[AffinityTerm]]:
+        return _by_number(self._keeping)
 
 
 class _Closing:
@@ -593,9 +624,9 @@ class _KindClasses:
             for name, number in meant:
                 self._meant[name, number, running] += classes[kind]
 
-    def owners(self, asked: object, *, running: bool = False) -> tuple[int, ...]:
-        """Classes of new pods, or of pods that run in truth, that ask for something."""
-        return tuple(sorted(self._owners.get((asked, running), ())))
+    def owners(self, *asked: object, running: bool = False) -> tuple[int, ...]:
+        """Classes of new pods, or of pods that run in truth, that ask for something of what is given."""
+        return tuple(sorted({index for each in asked for index in self._owners.get((each, running), ())}))
 
     def all_owners(self, asked: object) -> tuple[int, ...]:
         """All classes that ask for something."""
@@ -610,16 +641,15 @@ class _KindClasses:
         return tuple(sorted((*self.meant(name, number), *self.meant(name, number, running=True))))
 
 
-def _owners(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:
-    """Term of anti-affinity to the pods that have it."""
-    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        for term in pod.neighbours.anti_affinity:
-            found[term].append(pod)
-    return found
-
-
 T = TypeVar("T")
+
+
+def _by_number(numbers: Mapping[T, int]) -> dict[int, list[T]]:
+    """Number to what has it, as they come."""
+    found: dict[int, list[T]] = defaultdict(list)
+    for thing, number in numbers.items():
+        found[number].append(thing)
+    return found
 
 
 def _numbered(things: Iterable[T]) -> dict[T, int]:

@@ -6,7 +6,7 @@ The values of a solution are counted here, too, for methods that compare many; :
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -314,6 +314,15 @@ class Dense:
         return {name: index for index, name in enumerate(self.nodes)}
 
     @cached_property
+    def with_port(self) -> Mapping[tuple[str, int], Sequence[int]]:
+        """Protocol and port to the nodes on which it is taken, at whichever address."""
+        found: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for node, taken in self.ports.items():
+            for port in taken:
+                found[port.protocol, port.port].append(node)
+        return found
+
+    @cached_property
     def requests(self) -> IntArray:
         """int64, shape (classes, resources)."""
         rows = [pod_class.request for pod_class in self.classes]
@@ -367,15 +376,19 @@ class Dense:
             count = np.minimum(count, (room[:, asked] // pod_class.request[asked]).min(axis=1))
         if pod_class.host_ports:
             count = np.minimum(count, 1)
-            for node, taken in self.ports.items():
-                if any(port.clashes(other) for port in pod_class.host_ports for other in taken):
-                    count[node] = 0
+            count[list(self._clashing(pod_class.host_ports))] = 0
         if self.numa is not None:
             count = np.minimum(count, self.numa.most(index))
         if self.neighbours is not None:
             count = np.minimum(count, self.neighbours.most(index, pod_class.neighbours))
         count[~self.masks[pod_class.mask]] = 0
         return np.maximum(count, 0)
+
+    def _clashing(self, ports: Sequence[HostPort]) -> Iterator[int]:
+        """Nodes on which one of some host ports is taken."""
+        for node in {node for port in ports for node in self.with_port.get((port.protocol, port.port), ())}:
+            if any(port.clashes(other) for port in ports for other in self.ports[node]):
+                yield node
 
     def limit_domains(self, scope: int) -> tuple[int, ...] | None:
         """Domains of which one must hold all pods of the scope (C7).

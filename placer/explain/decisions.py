@@ -90,7 +90,7 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
 
 
 #: Causes for which the arrays leave pods of a group out: lifted, they tell which other rules concern it.
-_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueCapability"})
+_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueCapability", "InsufficientResources"})
 
 
 class LoneGroup:
@@ -234,7 +234,7 @@ class _World:
         return replace(first, by=(*first.by, by)) if fits is False else Decision(None, cause=first.cause)
 
     def _never_ready(self) -> bool:
-        """Whether the group is not ready even with every pod placed that may be placed at all (C4, closed queues)."""
+        """Whether the group is not ready even with every pod placed that may be placed at all (C2, C4, queues)."""
         node = next(iter(self.instance.nodes), "")
         placed = [key for key in self.instance.groups[self.key].pending if self._may(key)]
         group = self.instance.groups[self.key]
@@ -254,7 +254,7 @@ class _World:
     def _may(self, key: Key) -> bool:
         pod = self.instance.pods[key]
         takes = "C11" in self.instance.policy.rules_off or not self.instance.closed_queue(pod.queue, pod.namespace)
-        return takes and not pod.unsupported
+        return takes and not pod.unsupported and not self.instance.unoffered(pod)
 
     def _asked_milp(self, deadline: Deadline) -> bool | None:
         """What the integer program says: False where the group is proved not to be admitted, True where it is."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from placer.codes import REASONS
-from placer.deadline import Deadline
+from placer.deadline import GRACE, Deadline, OutOfTime, wall, within
 from placer.dense.dense_builder import make_dense
 from placer.errors import UsageError, VerificationFailed
 from placer.explain.cases import Case, Gated, Placed
@@ -20,10 +21,11 @@ from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.instance.group_names import CalledGroup, one_of
+from placer.methods.first_fit import FIRST_FIT, first_fit
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.preempt import preempt
-from placer.reasons import reasons
+from placer.reasons import LATE, reasons
 from placer.reasons.cause import plural
 from placer.result import Reason, Result
 from placer.solve import solve
@@ -199,7 +201,12 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
     VerificationFailed
         The placement breaks a rule: a bug.
     """
-    placed = case.placed
+    instance = case.instance  # reading always finishes
+    try:
+        with wall(Deadline(deadline.at + GRACE)):
+            placed = case.placed
+    except OutOfTime:
+        return Placed(instance, first_fit(instance, Deadline.within(FIRST_FIT)))
     if placed is None:
         raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
     told = _reasons(placed, deadline)
@@ -238,14 +245,20 @@ def explain(
     placed = placed or as_things_stand(case, deadline, keys)
     told = _reasons(placed, deadline)
     keys = waiting(placed) if keys is None else keys
-    equal = _equal_pods(placed.instance)
+    equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
     kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
     for key, kind in kinds.items():
         if kind not in found:
             share = Deadline.within(max(0.0, deadline.left) / (len({*kinds.values()}) - len(found)))
-            found[kind] = _explained(case, key, placed, told.get(key), share, equal.get(key, frozenset()))
+            ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()))
+            found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
     return [replace(found[kinds[key]], group=key, equal=_waiting_like(key, kinds[key], equal, told)) for key in keys]
+
+
+def _undecided(group: Group, reason: Reason) -> Explanation:
+    """What is to be said of a group for which there was no time."""
+    return Explanation(group.key, admitted=False, reason=reason, pods=len(group.pending), needed=group.need)
 
 
 def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
@@ -267,8 +280,11 @@ def _waiting_like(
 
 
 def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
-    dense = make_dense(placed.instance)
-    return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
+    def found() -> dict[GroupKey, Reason]:
+        dense = make_dense(placed.instance)
+        return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
+
+    return within(deadline, found, dict.fromkeys(waiting(placed), LATE))
 
 
 def _explained(

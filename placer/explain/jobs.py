@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from placer.deadline import Deadline
+from placer.deadline import Deadline, within
 from placer.errors import UsageError
 from placer.explain.cases import Case, Placed, with_free_zones, without_pods
 from placer.explain.causes import Correction, corrections
@@ -103,13 +104,14 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline) -> lis
     for at, key in enumerate(keys):
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         lone = LoneGroup(instance, key, share)
-        decision = lone.confirmed()
+        decision = within(deadline, lone.confirmed, Decision(None))
         if decision.fits and decision.placement is not None:
             found.append(_now(instance, key, decision))
             instance = Outcome(instance, decision.placement).carried_out()
             before = Placement((*before.bindings, *decision.placement.bindings))
         else:
-            found.append(_later(case.with_only(key, before), lone, decision, share))
+            ask = partial(_later, case.with_only(key, before), lone, decision, share)
+            found.append(within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False))))
     return found
 
 

@@ -58,7 +58,7 @@ def _first_that_helps(question: Question, changes: Iterable[Change]) -> Iterator
 
 def smaller_pods(question: Question) -> Iterator[Change]:
     """Requests for which no node, or no NUMA zone, is large enough, cut to the most that lets the group in."""
-    if question.codes.isdisjoint(("InsufficientResources", "NumaAlignment")):
+    if question.codes.isdisjoint(("NoEligibleNode", "InsufficientResources", "NumaAlignment")):
         return
     for pod in question.kinds:
         nodes = [node for node in question.instance.nodes.values() if pod.constraints.admits(node)]

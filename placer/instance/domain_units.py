@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 from placer.instance.gangs import (
     GROUP_INDEX,
     JOB_EXCLUSIVE_TOPOLOGY,
-    JOB_SET,
-    LEADER_WORKER_SET,
     REPLICA_EXCLUSIVE_TOPOLOGY,
     SUB_GROUP_EXCLUSIVE_TOPOLOGY,
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.pod_states import is_daemon
 from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.base import controller

@@ -25,7 +25,7 @@ from placer.errors import BadInstance, Fault
 from placer.instance.blueprints import Blueprint, Marks, owner_reference
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Finding
-from placer.instance.gangs import LEADER_WORKER_SET, SET_LABELS
+from placer.instance.pod_makers import LEADER_WORKER_SET, SET_LABELS
 from placer.instance.workload_blueprints import (
     deployment_blueprint,
     job_blueprint,

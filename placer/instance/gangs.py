@@ -17,10 +17,11 @@ from placer.instance.eligibility import Requirements, label_requirements, matche
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
+from placer.instance.pod_makers import JOB_SET, JOB_SETS, LEADER_WORKER_SET, LEADER_WORKER_SETS
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.kube.base import Labels, Metadata, controller
-from placer.kube.marks import KAI_GROUP
+from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -45,11 +46,8 @@ __all__ = [
     "GROUP_INDEX",
     "GROUP_LABELS",
     "JOB_EXCLUSIVE_TOPOLOGY",
-    "JOB_SET",
     "KAI",
-    "LEADER_WORKER_SET",
     "REPLICA_EXCLUSIVE_TOPOLOGY",
-    "SET_LABELS",
     "SUB_GROUP_EXCLUSIVE_TOPOLOGY",
     "SUB_GROUP_INDEX",
     "UPSTREAM",
@@ -214,6 +212,7 @@ class GangReader:
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
         """Make the gang that marks of pods declare; ``missing`` says which object of it must be there and is not."""
         queue, key = None, read.key
+        topology, limit = self._topology(read.topology, str(key), f"annotation {VOLCANO_TOPOLOGY_MODE}")
         if key.api_group == VOLCANO:
             named = (self.queues.named(pod.metadata) for pod in read.pods)
             queue = self.queues.of_group(next(filter(None, named), None), key.namespace, str(key))
@@ -221,10 +220,10 @@ class GangReader:
             key,
             min_member=read.min_member,
             min_task_member=read.roles,
-            topology=self._wanted(None),
+            topology=self._wanted(topology),
             queue=queue,
             created=min((created(pod.metadata) for pod in read.pods), default=0.0),
-            invalid=read.invalid or missing,
+            invalid=read.invalid or limit or missing,
             stated=read.stated,
         )
         return Gang(group, unsupported=read.unsupported)
@@ -582,10 +581,10 @@ def _counts(state: PodState | None, gang: Gang) -> bool:
 
 
 #: API groups of workloads that are gangs under Policy ``gangs: owners``.
-_JOB_SETS, _LEADER_WORKER_SETS, _JOBS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io", "batch"
+_JOBS = "batch"
+_OWNERS = (JOB_SETS, LEADER_WORKER_SETS, _JOBS)
 #: Labels of their pods.
-JOB_SET = "jobset.sigs.k8s.io/jobset-name"
-LEADER_WORKER_SET, GROUP_INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 #: Annotations of pods: a child Job of a JobSet, a replica or a subgroup of a LeaderWorkerSet in a domain of its own.
 JOB_EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -593,9 +592,6 @@ REPLICA_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 SUB_GROUP_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 #: Label of pods: which subgroup of their replica they are in.
 SUB_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/subgroup-index"
-#: API group and kind of workloads above those that make the pods, and the label by which pods name them.
-SET_LABELS = {(_JOB_SETS, "JobSet"): JOB_SET, (_LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}
-_OWNERS = (_JOB_SETS, _LEADER_WORKER_SETS, _JOBS)
 
 
 def _present(pods: Iterable[PodManifest], ownership: Ownership) -> Iterator[tuple[Key, PodManifest, PodState | None]]:
@@ -615,9 +611,9 @@ def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
     """The gang that a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job is; None where it is of none."""
     labels = pod.metadata.labels or {}
     if labels.get(JOB_SET):
-        return GroupKey(_JOB_SETS, namespace, labels[JOB_SET])
+        return GroupKey(JOB_SETS, namespace, labels[JOB_SET])
     if labels.get(LEADER_WORKER_SET) and labels.get(GROUP_INDEX):
-        return GroupKey(_LEADER_WORKER_SETS, namespace, f"{labels[LEADER_WORKER_SET]}-{labels[GROUP_INDEX]}")
+        return GroupKey(LEADER_WORKER_SETS, namespace, f"{labels[LEADER_WORKER_SET]}-{labels[GROUP_INDEX]}")
     owner = controller(pod.metadata)
     if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", _JOBS):
         return None

@@ -1,4 +1,4 @@
-"""Marks that decide nothing where they stand: on the wrong side, above the pods, on pods that belong to their node."""
+"""Marks that decide nothing: anywhere, on the wrong side, above the pods, on pods that belong to their node."""
 
 from __future__ import annotations
 
@@ -7,54 +7,76 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
+from placer.instance.mark_gangs import VOLCANO_GANG
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
 from placer.instance.queues import QUEUE_ANNOTATION
 from placer.kube.base import controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
-    FIELD_IGNORED,
     KAI_GROUP,
+    KAI_TOPOLOGIES,
     LABELS_ONLY,
     MARKS,
     SHARES,
     Meaning,
     Place,
+    decide_nothing,
 )
 from placer.kube.unread_kinds import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from placer.codes import FindingCode
     from placer.instance.findings import Findings
+    from placer.instance.problem import Instance
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["note_marks_above", "note_marks_ignored", "note_marks_of_daemons"]
+__all__ = ["note_marks_above", "note_marks_around", "note_marks_ignored", "note_marks_of_daemons"]
 
 _READ_HERE = [mark for mark in MARKS if "Pod" in mark.on and mark.place in (Place.LABEL, Place.ANNOTATION)]
+#: Codes of findings about marks that decide nothing wherever they stand.
+_CODES: tuple[FindingCode, ...] = ("FieldIgnored", "PreferenceIgnored")
 #: Mark of pods to the kinds of other objects on which it is read, too.
 _ELSEWHERE: dict[str, set[str]] = {key: set() for key in (*GROUP_ANNOTATIONS, *GROUP_LABELS, QUEUE_ANNOTATION)}
 for _mark in _READ_HERE:
-    _ELSEWHERE.setdefault(_mark.name, set()).update(_mark.on)
+    if not _mark.reading.startswith(_CODES):
+        _ELSEWHERE.setdefault(_mark.name, set()).update(_mark.on)
 #: Marks of queues: what is not read of these is a finding of ``unread_kinds``, wherever they stand.
-_QUEUES = frozenset(mark for limit in LIMITS for mark in limit.marks)
-_UNREAD_NOTES = [mark.name for mark in _READ_HERE if mark.reading == FIELD_IGNORED]
+_QUEUES = frozenset(mark for limit in LIMITS for mark in (*limit.marks, *limit.plain_marks))
+#: Marks that pods bear as an annotation only.
+_NOTES_ONLY = ANNOTATIONS_ONLY | {QUEUE_ANNOTATION}
 _GANGS = [
-    mark.name for mark in _READ_HERE if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in SHARES
+    mark.name
+    for mark in _READ_HERE
+    if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in (*SHARES, *KAI_TOPOLOGIES)
 ]
-_OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP,))
+_OF_GANGS = frozenset((*_GANGS, *VOLCANO_GANG)).difference((KAI_GROUP,))
 
 
 def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per key, marks of pods that decide nothing: on the wrong side, or anywhere."""
     for pod in pods:
-        labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        said = [f"label {key}, which is read as an annotation only," for key in labels.keys() & ANNOTATIONS_ONLY]
-        said += [f"annotation {key}, which is read as a label only," for key in notes.keys() & LABELS_ONLY]
-        said += [f"annotation {key}" for key in _UNREAD_NOTES if key in notes]
-        for words in said:
+        for _, words in _ignored(pod.metadata.labels or {}, pod.metadata.annotations or {}):
             findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", " decides nothing", f"{words} of ")
+
+
+def note_marks_around(instance: Instance, objects: Objects, findings: Findings) -> None:
+    """Note, once per key, marks of nodes and of queues of pending pods that no rule reads; without such pods none."""
+    asked = {pod.queue for pod in instance.pending}
+    others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
+    for each in others:
+        for _, words in decide_nothing(each.kind, each.metadata.labels, each.metadata.annotations):
+            findings.several("FieldIgnored", f"{each.kind} {each.name}", " decides nothing", f"{words} of ")
+
+
+def _ignored(labels: Mapping[str, str], notes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Marks of pods that decide nothing in the metadata of any object: key, and what it is called."""
+    yield from ((key, f"label {key}, which is read as an annotation only,") for key in labels.keys() & _NOTES_ONLY)
+    yield from ((key, f"annotation {key}, which is read as a label only,") for key in notes.keys() & LABELS_ONLY)
+    yield from decide_nothing("Pod", labels, notes)
 
 
 def _words(labels: Mapping[str, str], notes: Mapping[str, str], keys: Container[str]) -> Iterator[tuple[str, str]]:
@@ -68,22 +90,32 @@ def note_marks_above(pods: Iterable[PodManifest], objects: Objects, findings: Fi
     own = {
         maker: found
         for maker, labels, notes in all_workloads(objects)
-        if (found := _unread_above(maker, _words(labels, notes, _ELSEWHERE)))
+        if (found := [*_unread_above(maker, labels, notes)])
     }
     makers = PodMakers((*objects.replica_sets, *objects.jobs))
     for pod in pods if own else ():
         there = {**(pod.metadata.labels or {}), **(pod.metadata.annotations or {})}
         for maker in makers.with_sets(pod):
-            for key, words in own.get(maker, ()):
+            for key, code, before, after in own.get(maker, ()):
                 if key not in there:
-                    where = " decides nothing: it is read in the metadata of pods, as spec.template states it"
-                    findings.several("FieldIgnored", str(maker), where, f"{words} in the metadata of ")
+                    findings.several(code, str(maker), f" decides nothing{after}", before)
 
 
-def _unread_above(maker: Maker, marks: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Marks of a workload that neither decide nor are findings of their own; a Job of Volcano's has a group's, too."""
-    kinds = {maker.kind, maker.marked_as} | ({"PodGroup"} if maker.group == "batch.volcano.sh" else set())
-    return [(key, words) for key, words in marks if key not in _QUEUES and kinds.isdisjoint(_ELSEWHERE[key])]
+def _unread_above(
+    maker: Maker, labels: Mapping[str, str], notes: Mapping[str, str]
+) -> Iterator[tuple[str, FindingCode, str, str]]:
+    """Marks of a workload that neither decide nor are findings of their own: key, code, words before it and after."""
+    told = set(_QUEUES)
+    preferences = decide_nothing("Pod", labels, notes, "PreferenceIgnored")
+    for code, found in zip(_CODES, (_ignored(labels, notes), preferences), strict=True):
+        for key, words in found:
+            if key not in _QUEUES:
+                told.add(key)
+                yield key, code, f"{words} of ", ""
+    elsewhere = ": it is read in the metadata of pods, as spec.template states it"
+    for key, words in _words(labels, notes, _ELSEWHERE):
+        if key not in told and maker.read_as.isdisjoint(_ELSEWHERE[key]):
+            yield key, "FieldIgnored", f"{words} in the metadata of ", elsewhere
 
 
 def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> None:

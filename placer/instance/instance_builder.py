@@ -65,7 +65,12 @@ from placer.instance.gangs import (
     workload_gangs,
 )
 from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
-from placer.instance.ignored_marks import note_marks_above, note_marks_ignored, note_marks_of_daemons
+from placer.instance.ignored_marks import (
+    note_marks_above,
+    note_marks_around,
+    note_marks_ignored,
+    note_marks_of_daemons,
+)
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
@@ -86,6 +91,7 @@ from placer.instance.notices import (
     note_unlimited_bandwidth,
     note_unread_owners,
     note_unread_queues,
+    note_unread_room,
 )
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
@@ -111,7 +117,7 @@ from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
+from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, text_bytes, undeclared_gang
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
@@ -264,6 +270,7 @@ class PodReader:
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, group),
+            text_bytes=text_bytes(pod.metadata),
             running_priority=self._running_priority(entry, group),
         )
 
@@ -468,13 +475,17 @@ def _topology(
     return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
 
 
+#: API group of Volcano's PodGroups in its first versions.
+_INCUBATOR = "scheduling.incubator.k8s.io"
+
+
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
     """PodGroups of versions that are not read."""
-    older = BY_ATTRIBUTE["coscheduling_pod_groups"].groups
+    read_as = dict.fromkeys(BY_ATTRIBUTE["coscheduling_pod_groups"].groups, COSCHEDULING) | {_INCUBATOR: VOLCANO}
     return {
-        GroupKey(COSCHEDULING if group in older else group, namespace or "default", name)
+        GroupKey(read_as.get(group, group), namespace or "default", name)
         for group, kind, namespace, name in objects.skipped_names
-        if kind == "PodGroup" and group in (UPSTREAM, KAI, VOLCANO, *older)
+        if kind == "PodGroup" and group in (UPSTREAM, KAI, VOLCANO, *read_as)
     }
 
 
@@ -608,6 +619,8 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_marks_ignored(pods, findings)
     note_marks_above(pods, objects, findings)
     note_marks_of_daemons(pods, findings)
+    note_marks_around(instance, objects, findings)
+    note_unread_room(instance, objects, findings)
     note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
@@ -619,7 +632,7 @@ def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEnt
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
-    note_refused(alone, findings)
+    note_refused(instance, alone, findings)
     note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]

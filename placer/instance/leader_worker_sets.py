@@ -17,12 +17,12 @@ from placer.instance.blueprints import Blueprint, Marks, upstream_pod_group
 from placer.instance.findings import Finding
 from placer.instance.gangs import (
     GROUP_INDEX,
-    LEADER_WORKER_SET,
     REPLICA_EXCLUSIVE_TOPOLOGY,
     SUB_GROUP_EXCLUSIVE_TOPOLOGY,
     SUB_GROUP_INDEX,
     names_group,
 )
+from placer.instance.pod_makers import LEADER_WORKER_SET
 from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
 from placer.kube.scheduling import UpstreamPodGroupManifest

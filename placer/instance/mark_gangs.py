@@ -11,7 +11,7 @@ Source: Koordinator ``apis/extension/coscheduling.go`` and ``pkg/scheduler/plugi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ import msgspec
 
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
 from placer.kube import marks
 from placer.kube.base import Metadata, controller
@@ -26,9 +27,9 @@ from placer.kube.marks import Place
 from placer.legible import shown
 
 if TYPE_CHECKING:
-    from placer.kube.base import NamespacedObject
     from placer.kube.job_sets import JobSetManifest
     from placer.kube.pod import PodManifest
+    from placer.kube.volcano import GangTopologySpec
     from placer.manifests import Objects
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "LIGHT",
     "MARK_GROUPS",
     "VOLCANO",
+    "VOLCANO_GANG",
     "YUNIKORN",
     "Bearer",
     "MarkedGang",
@@ -57,12 +59,14 @@ LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordi
 KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
 MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
 
+#: Annotations for which Volcano's controller makes a PodGroup that is more than its pods one by one.
+VOLCANO_GANG = (marks.VOLCANO_GROUP_MINIMUM, marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER)
 #: Labels and annotations by which a pod may name a gang.
 _LABELS = frozenset((marks.LIGHT_NAME, marks.KUEUE_GROUP, marks.GROVE_GANG))
 _NOTES = frozenset(
     (
         *(marks.KOORDINATOR_GANG, marks.YUNIKORN_TASK_GROUP, marks.YUNIKORN_TASK_GROUPS),
-        marks.VOLCANO_GROUP_MINIMUM,
+        *VOLCANO_GANG,
     )
 )
 #: Marks that say how large a gang is, and so that there is one, with the mark that names it.
@@ -84,7 +88,7 @@ _NAMING = (
 _ADDING = frozenset(
     (
         *(marks.KOORDINATOR_MATCH, marks.KOORDINATOR_MODE, marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS),
-        *(marks.KOORDINATOR_TOPOLOGY, *marks.SLICES),
+        *(marks.LIGHT_MATCH, marks.KOORDINATOR_TOPOLOGY, *marks.SLICES),
     )
 )
 _LOOKED_AT = frozenset((*_NAMES, *(key for _, key in _NAMING), *_ADDING))
@@ -155,6 +159,8 @@ class MarkedGang:
         Why none of its pods is bound; empty: they may be.
     pods
         Those that bear the mark and have not failed, sorted by name.
+    topology
+        How near to each other they must be; None: they do not say.
     """
 
     key: GroupKey
@@ -164,6 +170,7 @@ class MarkedGang:
     invalid: str | None = None
     unsupported: str = ""
     pods: tuple[PodManifest, ...] = ()
+    topology: GangTopologySpec | None = None
 
 
 def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
@@ -176,7 +183,7 @@ def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
         KOORDINATOR: notes.get(marks.KOORDINATOR_GANG),
         KUEUE: labels.get(marks.KUEUE_GROUP),
         YUNIKORN: _application(metadata, namespace),
-        VOLCANO: _owner_group(metadata) if marks.VOLCANO_GROUP_MINIMUM in notes else None,
+        VOLCANO: None if notes.keys().isdisjoint(VOLCANO_GANG) else _owner_group(metadata),
         GROVE: labels.get(marks.GROVE_GANG),
     }
     return [GroupKey(group, namespace, name) for group, name in names.items() if name]
@@ -210,42 +217,44 @@ def _value(metadata: Metadata, place: Place, key: str) -> str | None:
 
 
 def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
-    """Give pods the minimum that only their owner states, as Volcano's controller does."""
-    stated = _stated_by(("Deployment", objects.deployments), ("StatefulSet", objects.stateful_sets))
-    stated |= _stated_by(("Job", objects.jobs), ("ReplicaSet", objects.replica_sets))
-    stated |= dict(_stated_of_children(objects.job_sets))
-    for each in objects.replica_sets if stated else ():
-        above = controller(each.metadata)
-        if above is not None and (above.kind, each.namespace, above.name) in stated:
-            stated.setdefault(("ReplicaSet", each.namespace, each.name), stated[above.kind, each.namespace, above.name])
-    return tuple(pods) if not stated else tuple(_inheriting(pod, stated) for pod in pods)
+    """Give pods what only their owners state: the minimum as Volcano's controller does, a topology as KAI does."""
+    written = [(maker, notes) for maker, _, notes in all_workloads(objects)]
+    written += [(Maker.of(each), each.metadata.annotations or {}) for each in objects.replica_sets]
+    stated = {maker: found for maker, notes in written if (found := _inherited(maker, notes))}
+    for child, notes in _of_children(objects.job_sets):
+        stated[child] = {**stated.get(child, {}), **_inherited(child, notes)}
+    makers = PodMakers((*objects.replica_sets, *objects.jobs))
+    return tuple(pods) if not stated else tuple(_inheriting(pod, stated, makers) for pod in pods)
 
 
-def _stated_by(*owners: tuple[str, Sequence[NamespacedObject]]) -> dict[tuple[str, str, str], str]:
-    """Minimums that owners state, by their kind, namespace and name."""
-    notes = ((kind, each, each.metadata.annotations or {}) for kind, of_kind in owners for each in of_kind)
-    mark = marks.VOLCANO_GROUP_MINIMUM
-    return {(kind, each.namespace, each.name): own[mark] for kind, each, own in notes if mark in own}
+#: Marks of workloads that count for their pods, and on which kinds.
+_INHERITED = [mark for mark in marks.MARKS if mark.name in (marks.VOLCANO_GROUP_MINIMUM, *marks.KAI_TOPOLOGIES)]
 
 
-def _stated_of_children(job_sets: Iterable[JobSetManifest]) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Minimums that JobSets state of the Jobs that they make."""
+def _inherited(maker: Maker, notes: Mapping[str, str]) -> dict[str, str]:
+    """Marks of a workload that count for its pods."""
+    names = (mark.name for mark in _INHERITED if not maker.read_as.isdisjoint(mark.on)) if notes else ()
+    return {name: notes[name] for name in names if name in notes}
+
+
+def _of_children(job_sets: Iterable[JobSetManifest]) -> Iterator[tuple[Maker, Mapping[str, str]]]:
+    """Annotations that JobSets state of the Jobs that they make."""
     for job_set in job_sets:
         for replicated in job_set.spec.replicated_jobs or ():
             metadata = replicated.template.metadata
             notes = (metadata.annotations if metadata is not None else None) or {}
-            if marks.VOLCANO_GROUP_MINIMUM in notes:
-                for index in range(1 if replicated.replicas is None else replicated.replicas):
-                    child = ("Job", job_set.namespace, f"{job_set.name}-{replicated.name}-{index}")
-                    yield child, notes[marks.VOLCANO_GROUP_MINIMUM]
+            for index in range(1 if replicated.replicas is None else replicated.replicas) if notes else ():
+                yield Maker("batch", "Job", job_set.namespace, f"{job_set.name}-{replicated.name}-{index}"), notes
 
 
-def _inheriting(pod: PodManifest, stated: Mapping[tuple[str, str, str], str]) -> PodManifest:
-    owner, notes = controller(pod.metadata), pod.metadata.annotations or {}
-    value = stated.get((owner.kind, pod.namespace, owner.name)) if owner is not None else None
-    if value is None or marks.VOLCANO_GROUP_MINIMUM in notes:
+def _inheriting(pod: PodManifest, stated: Mapping[Maker, Mapping[str, str]], makers: PodMakers) -> PodManifest:
+    notes = pod.metadata.annotations or {}
+    found = dict[str, str]()
+    for maker in makers.with_sets(pod):
+        found.update(stated.get(maker, {}))
+    if found.keys() <= notes.keys():
         return pod
-    own = msgspec.structs.replace(pod.metadata, annotations={**notes, marks.VOLCANO_GROUP_MINIMUM: value})
+    own = msgspec.structs.replace(pod.metadata, annotations={**found, **notes})
     return msgspec.structs.replace(pod, metadata=own)
 
 
@@ -278,16 +287,31 @@ class _GangMarks:
             return MarkedGang(self._key, max(1, len(self._pods)), unsupported=wanting, pods=self._pods)
         if self._key.api_group == YUNIKORN:
             return self._application()
+        if self._key.api_group == VOLCANO:
+            return self._owned()
         stated, least = self._minimum()
         return MarkedGang(self._key, least, stated=stated, invalid=self._fault, pods=self._pods)
+
+    def _owned(self) -> MarkedGang:
+        """Volcano's: what pods of one owner state of the PodGroup that its controller makes for them."""
+        from placer.kube.volcano import GangTopologySpec
+
+        values = {mark: self._stated(mark) for mark in VOLCANO_GANG}
+        least = self._number(Place.ANNOTATION, marks.VOLCANO_GROUP_MINIMUM)
+        topology = None
+        if values[marks.VOLCANO_TOPOLOGY_MODE] or values[marks.VOLCANO_TOPOLOGY_TIER]:
+            modes = {text.lower() for text in values[marks.VOLCANO_TOPOLOGY_MODE]}
+            tier = self._number(Place.ANNOTATION, marks.VOLCANO_TOPOLOGY_TIER, pick=min)
+            topology = GangTopologySpec(mode="soft" if modes == {"soft"} else "hard", highest_tier_allowed=tier)
+        stated = next(mark for mark, texts in values.items() if texts)
+        least = 1 if least is None else least
+        return MarkedGang(self._key, least, stated=stated, invalid=self._fault, pods=self._pods, topology=topology)
 
     def _minimum(self) -> tuple[str, int]:
         """The mark that states how many pods are needed, and how many it says."""
         group = self._key.api_group
         if group == LIGHT:
             return marks.LIGHT_MINIMUM, self._needed(Place.LABEL, marks.LIGHT_MINIMUM)
-        if group == VOLCANO:
-            return marks.VOLCANO_GROUP_MINIMUM, self._needed(Place.ANNOTATION, marks.VOLCANO_GROUP_MINIMUM)
         if group == KUEUE:
             total = self._needed(Place.ANNOTATION, marks.KUEUE_TOTAL, least=1)
             fast = any((pod.metadata.annotations or {}).get(marks.KUEUE_FAST) == "true" for pod in self._pods)
@@ -307,8 +331,8 @@ class _GangMarks:
             )
         return found or 0
 
-    def _number(self, place: Place, key: str, least: int = 0) -> int | None:
-        """The largest number that pods state; None where none does, or one states none."""
+    def _number(self, place: Place, key: str, least: int = 0, pick: Callable[[Iterable[int]], int] = max) -> int | None:
+        """The largest number that pods state, or the least; None where none does, or one states none."""
         found: dict[int, str] = {}
         for pod in self._pods:
             text = _value(pod.metadata, place, key)
@@ -323,8 +347,10 @@ class _GangMarks:
                 return None
             found.setdefault(number, f"Pod {pod.namespace}/{pod.name}")
         if len(found) > 1:
-            self._differ(key, " and ".join(f"{number} ({found[number]})" for number in (max(found), min(found))))
-        return max(found, default=None)
+            which = "least" if pick is min else "largest"
+            said = " and ".join(f"{number} ({found[number]})" for number in (max(found), min(found)))
+            self._differ(key, said, which)
+        return pick(found) if found else None
 
     def _application(self) -> MarkedGang:
         """YuniKorn's: a minimum per task group, which any pod of the application states."""
@@ -389,8 +415,8 @@ class _GangMarks:
     def _wrong(self, mark: str, pod: PodManifest, found: str, expected: str) -> None:
         self._fault = f"{mark} of Pod {pod.namespace}/{pod.name}: found {found}, expected {expected}"
 
-    def _differ(self, what: str, found: str) -> None:
-        message = f"pods of {self._key} state {what} {found}, expected one number: the largest counts"
+    def _differ(self, what: str, found: str, which: str = "largest") -> None:
+        message = f"pods of {self._key} state {what} {found}, expected one number: the {which} counts"
         self._findings.add("MarksDisagree", str(self._key), message)
 
 
@@ -494,10 +520,9 @@ def _nameless(metadata: Metadata) -> Iterator[str]:
 def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tuple[Key, ...]]]:
     """Marks for which a gang is refused, why, and the gangs that would have to be admitted with it."""
     notes = metadata.annotations or {}
-    match = notes.get(marks.KOORDINATOR_MATCH)
-    if match is not None and match not in ("once-satisfied", "waiting-and-running"):
-        known = "once-satisfied or waiting-and-running"
-        yield marks.KOORDINATOR_MATCH, f"found {_quoted(match)}, expected {known}", ()
+    match = marks.KOORDINATOR_MATCH if marks.KOORDINATOR_MATCH in notes else marks.LIGHT_MATCH
+    if notes.get(match, "once-satisfied") not in ("once-satisfied", "waiting-and-running"):
+        yield match, f"found {_quoted(notes[match])}, expected once-satisfied or waiting-and-running", ()
     for key in (marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS):
         if key in notes:
             yield from ((key, what, others) for what, others in _together(notes[key], own))

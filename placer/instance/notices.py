@@ -15,14 +15,15 @@ from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.findings import Findings, counted
-from placer.instance.gangs import COSCHEDULING, KAI, SET_LABELS
+from placer.instance.gangs import COSCHEDULING, KAI
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.node_marks import avoided_groups
+from placer.instance.pod_makers import SET_LABELS
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
-from placer.kube.marks import KOORDINATOR_MATCH, KUEUE_PREFERRED
+from placer.kube.marks import KOORDINATOR_MATCH, decide_nothing
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "note_unlimited_bandwidth",
     "note_unread_owners",
     "note_unread_queues",
+    "note_unread_room",
 ]
 
 
@@ -100,7 +102,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
-#: Kind by which Volcano describes the zones of a node.
+#: Kinds by which Koordinator holds room, and by which Volcano describes the zones of a node.
+_RESERVATION = ("scheduling.koordinator.sh", "Reservation")
 _NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
@@ -149,6 +152,14 @@ def note_numatopologies(objects: Objects, findings: Findings) -> None:
         findings.add("UnsupportedKind", "Numatopology.nodeinfo.volcano.sh", f"{message} {counted(untold)}")
 
 
+def note_unread_room(instance: Instance, objects: Objects, findings: Findings) -> None:
+    """Note, once, that Reservations of Koordinator hold no room here."""
+    there = {f"{kind} {name}" for group, kind, _, name in objects.skipped_names if (group, kind) == _RESERVATION}
+    if there and instance.pending:
+        message = f"{_RESERVATION[1]} is not read: the room that {counted(there)} holds counts as free"
+        findings.add("UnsupportedKind", f"{_RESERVATION[1]}.{_RESERVATION[0]}", message)
+
+
 def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest], findings: Findings) -> None:
     """Note, once, that queues of KAI which groups with pending pods are in limit nothing."""
     named = {
@@ -189,11 +200,17 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
     return f"status.phase {status.phase}" if status.phase in ("Scheduled", "Running") else ""
 
 
-def note_refused(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per reason, pods in no gang that wait since marks of theirs are not read."""
-    for pod in pods:
-        for why in refusals_alone(pod.metadata):
-            findings.several("UnsupportedKind", f"Pod {pod.namespace}/{pod.name}", f" waits as Unsupported: {why}")
+def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
+    """Note, once per reason, pods that wait since marks of theirs are not read, those of gangs where they are alone."""
+    refused = [(f"Pod {pod.namespace}/{pod.name}", why) for pod in alone for why in refusals_alone(pod.metadata)]
+    refused += [(f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if _is_of_mark(why)]
+    for subject, why in refused:
+        findings.several("UnsupportedKind", subject, f" waits as Unsupported: {why}")
+
+
+def _is_of_mark(why: str) -> bool:
+    """Whether a mark of a pod refuses it."""
+    return why.startswith(("metadata.annotations[", "metadata.labels["))
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -232,8 +249,8 @@ def _preferences(pod: PodManifest) -> Iterator[str]:
             yield "preferred affinity"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
         yield "ScheduleAnyway"
-    if KUEUE_PREFERRED in (pod.metadata.annotations or ()):
-        yield f"annotation {KUEUE_PREFERRED}"
+    unread = decide_nothing("Pod", pod.metadata.labels, pod.metadata.annotations, "PreferenceIgnored")
+    yield from (words for _, words in unread)
 
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
 from placer.instance.keys import Key
-from placer.instance.problem import Node, Pod, PodSelector
+from placer.instance.problem import AffinityTerm, Node, Pod, PodSelector, Requirement
 
-__all__ = ["PodIndex", "domain_of", "pairs_apart"]
+__all__ = ["PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
+
+#: Up to so many pods are looked at one by one; of more sets are cut, so that no term costs a look at each pod.
+_FEW = 16
 
 
 class PodIndex:
     """Finds the pods that a selector means without looking at all of them.
+
+    Selectors that mean the same pods are given the same tuple, so that these can be told by their ids.
 
     Parameters
     ----------
@@ -28,24 +33,37 @@ class PodIndex:
         self._pods, self._namespaces = tuple(pods), namespaces
         self._by_label: dict[str, dict[str, list[int]]] = {}
         self._found: dict[PodSelector, tuple[Pod, ...]] = {}
+        self._sets: dict[tuple[int, ...] | int, tuple[Pod, ...]] = {}
+        self._masks: dict[object, int] = {}
 
     def matching(self, selector: PodSelector) -> tuple[Pod, ...]:
         """The pods that a selector means, in the order in which they were given."""
         if selector not in self._found:
-            candidates = self._candidates(selector)
-            self._found[selector] = tuple(pod for pod in candidates if selector.matches(pod, self._namespaces))
+            place = self._place(selector)
+            if place not in self._sets:
+                positions = _positions(place) if isinstance(place, int) else place
+                self._sets[place] = tuple(self._pods[each] for each in positions)
+            self._found[selector] = self._sets[place]
         return self._found[selector]
+
+    def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
+        """The positions of the pods that a selector means; as bits where they are many."""
+        found = self._candidates(selector)
+        if len(found) <= _FEW:
+            return tuple(each for each in found if selector.matches(self._pods[each], self._namespaces))
+        mask = self._meant(selector)
+        return tuple(_positions(mask)) if mask.bit_count() <= _FEW else mask
 
     def matching_all(self, selectors: Iterable[PodSelector]) -> tuple[Pod, ...]:
         """The pods that each of some selectors means, one selector at least."""
         first, *others = selectors
         return tuple(pod for pod in self.matching(first) if all(each.matches(pod, self._namespaces) for each in others))
 
-    def _candidates(self, selector: PodSelector) -> Iterable[Pod]:
-        """Pods that meet the requirement that fewest meet, of those that ask for a label; pods by position."""
+    def _candidates(self, selector: PodSelector) -> Sequence[int]:
+        """Positions of pods that meet the requirement that fewest meet, of those that ask for a label."""
         if selector.requirements is None:
             return ()
-        found: Collection[int] | None = None
+        found: Sequence[int] | None = None
         for each in selector.requirements:
             if each.operator == "In":
                 labelled = self._labelled(each.key)
@@ -54,7 +72,52 @@ class PodIndex:
                     found = lists[0] if len(lists) == 1 else sorted(chain.from_iterable(lists))
         if found is None and selector.namespace_requirements is None:
             found = sorted(chain.from_iterable(self._in_namespace.get(name, ()) for name in selector.namespaces))
-        return self._pods if found is None else (self._pods[position] for position in found)
+        return range(len(self._pods)) if found is None else found
+
+    def _meant(self, selector: PodSelector) -> int:
+        """The pods that a selector means: bit i is set where the pod at position i is meant."""
+        found = self._once(
+            (selector.namespaces, selector.namespace_requirements), lambda: self._in_namespaces(selector)
+        )
+        for each in selector.requirements or ():
+            found &= self._holding(each)
+        return found
+
+    def _in_namespaces(self, selector: PodSelector) -> int:
+        anywhere = PodSelector(selector.namespaces, selector.namespace_requirements, ())
+        meant = (
+            positions
+            for positions in self._in_namespace.values()
+            if anywhere.matches(self._pods[positions[0]], self._namespaces)
+        )
+        return _mask(chain.from_iterable(meant), len(self._pods))
+
+    def _holding(self, requirement: Requirement) -> int:
+        """The pods that meet a requirement, as bits."""
+        every = (1 << len(self._pods)) - 1
+        if requirement.operator in ("Exists", "DoesNotExist"):
+            there = chain.from_iterable(self._labelled(requirement.key).values())
+            found = self._once(requirement.key, lambda: _mask(there, len(self._pods)))
+            return found if requirement.operator == "Exists" else every ^ found
+        found = 0
+        if requirement.operator in ("In", "NotIn"):
+            for value in dict.fromkeys(requirement.values):
+                found |= self._valued(requirement.key, value)
+            return found if requirement.operator == "In" else every ^ found
+        met = (at for at, pod in enumerate(self._pods) if requirement.holds(pod.labels.get(requirement.key)))
+        return _mask(met, len(self._pods))
+
+    def _valued(self, key: str, value: str) -> int:
+        """The pods with a label of this value, as bits; kept where they are many, so that there are few of those."""
+        there = self._labelled(key).get(value, ())
+        if len(there) <= _FEW:
+            return sum(1 << each for each in there)
+        return self._once((key, value), lambda: _mask(there, len(self._pods)))
+
+    def _once(self, key: object, make: Callable[[], int]) -> int:
+        if key not in self._masks:
+            self._masks[key] = make()
+        return self._masks[key]
 
     def _labelled(self, key: str) -> Mapping[str, list[int]]:
         """Value of a label to the pods that have it."""
@@ -72,6 +135,28 @@ class PodIndex:
         for position, pod in enumerate(self._pods):
             found[pod.namespace].append(position)
         return found
+
+
+def _mask(positions: Iterable[int], size: int) -> int:
+    """The number with these of its bits set."""
+    found = bytearray(size // 8 + 1)
+    for each in positions:
+        found[each >> 3] |= 1 << (each & 7)
+    return int.from_bytes(found, "little")
+
+
+def _positions(mask: int) -> Sequence[int]:
+    """The bits of a number that are set, ascending."""
+    return [at for at, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
+
+
+def owners_of_terms(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:
+    """Term of anti-affinity to the pods that have it."""
+    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        for term in pod.neighbours.anti_affinity:
+            found[term].append(pod)
+    return found
 
 
 def domain_of(nodes: Mapping[str, Node], name: str | None, key: str) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.instance.gangs import SET_LABELS
 from placer.kube.base import OwnerReference, controller
 
 if TYPE_CHECKING:
@@ -17,7 +16,21 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["Maker", "PodMakers", "all_workloads"]
+__all__ = [
+    "JOB_SET",
+    "JOB_SETS",
+    "LEADER_WORKER_SET",
+    "LEADER_WORKER_SETS",
+    "SET_LABELS",
+    "Maker",
+    "PodMakers",
+    "all_workloads",
+]
+
+#: API groups of sets of workloads, and the labels by which pods name one.
+JOB_SETS, LEADER_WORKER_SETS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
+JOB_SET, LEADER_WORKER_SET = "jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name"
+SET_LABELS = {(JOB_SETS, "JobSet"): JOB_SET, (LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}
 
 _HASH = "pod-template-hash"
 
@@ -37,6 +50,18 @@ class Maker(NamedTuple):
     def marked_as(self) -> str:
         """Kind that the table of marks has for it: who reads a mark of one kind of workload reads it of any but Job."""
         return self.kind if self.kind == "Job" else "JobSet"
+
+    @property
+    def read_as(self) -> frozenset[str]:
+        """Kinds whose rows in that table count for its own metadata; a Job of Volcano's hands its on to PodGroups."""
+        if self.group == "batch.volcano.sh":
+            return frozenset(("JobSet", "PodGroup"))
+        return frozenset((self.kind, self.marked_as))
+
+    @classmethod
+    def of(cls, workload: NamespacedObject) -> Maker:
+        """Give what a workload is."""
+        return cls(workload.group, workload.kind, workload.namespace, workload.name)
 
 
 class PodMakers:
@@ -80,11 +105,14 @@ def _maker(owner: OwnerReference, namespace: str) -> Maker:
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
-    """Give all workloads, of which pods are made here or not, each with its own labels and annotations."""
+    """Give all workloads, of which pods are made here or not, each with its own labels and annotations.
+
+    ReplicaSets are among them where nothing stands above: those of a Deployment repeat its annotations.
+    """
     read: Iterable[NamespacedObject]
     read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)
-    for each in (*read, *objects.deployments, *objects.stateful_sets):
-        own = each.metadata
-        yield Maker(each.group, each.kind, each.namespace, each.name), own.labels or {}, own.annotations or {}
+    alone = (each for each in objects.replica_sets if controller(each.metadata) is None)
+    for each in (*read, *objects.deployments, *objects.stateful_sets, *alone):
+        yield Maker.of(each), each.metadata.labels or {}, each.metadata.annotations or {}
     for other in objects.unread_workloads:
         yield Maker(other.group, other.kind, other.namespace, other.name), other.labels, other.annotations

@@ -546,6 +546,8 @@ class Pod:
     never_preempts
         ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
         Other schedulers do (``policies``), and passes that make room.
+    text_bytes
+        Of its labels and annotations; no rule looks at it.
     running_priority
         Of a unit that it is while it runs (D1), where that is not its own: it states none and its group has one, or
         the class of its group counts and is more.
@@ -573,6 +575,7 @@ class Pod:
     unsupported: tuple[str, ...] = ()
     protected: str = ""
     never_preempts: bool = False
+    text_bytes: int = field(default=0, compare=False)
     running_priority: int | None = None
 
     @property
@@ -1060,6 +1063,9 @@ class Instance:
         made for what is wanted.
     most_moves
         No placement may move more pods; None: it may move any number.
+    beyond_budget
+        Pods that wait since their namespace spends more than its budget, and the words for it
+        (:mod:`placer.instance.namespace_budget`).
     """
 
     nodes: Mapping[str, Node]
@@ -1083,6 +1089,7 @@ class Instance:
     may_move: bool = True
     moves_only: bool = False
     most_moves: int | None = None
+    beyond_budget: Mapping[Key, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Say in one line how large it is."""
@@ -1107,6 +1114,16 @@ class Instance:
                 for resource, amount in pod.requests.items():
                     amounts[resource] = amounts.get(resource, 0) + amount
         return {node: Resources(amounts) for node, amounts in sums.items()}
+
+    @cached_property
+    def offered(self) -> frozenset[str]:
+        """Resources that some node offers any of."""
+        amounts = {node.allocatable for node in self.nodes.values()}
+        return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
+
+    def unoffered(self, pod: Pod) -> list[str]:
+        """Resources that a pod asks for and no node offers: nothing but other nodes would let it run."""
+        return [name for name, amount in pod.requests.items() if amount > 0 and name not in self.offered]
 
     def keeping_held(self, **changes: Any) -> Instance:
         """The instance with fields changed that make no node hold more or less; ``held`` is not summed up anew."""

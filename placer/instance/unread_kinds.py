@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings, counted
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
-from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods
+from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods, scheduler_of
 from placer.instance.problem import PodState
 from placer.instance.workload_blueprints import job_finished
 from placer.kube.base import controller
+from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ __all__ = ["absent_work", "note_limits_not_read", "note_pods_not_made"]
 
 #: Name of what stands for all objects of a kind that a cluster serves.
 _ALL = "*"
+#: Scheduler of YuniKorn, and marks by which pods name an application of it.
+_YUNIKORN = "yunikorn"
+_APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
 
 # ---------------------------------------------------------------------------------------------- workloads without pods
@@ -129,6 +133,7 @@ class _Named:
 
     def __init__(self, objects: Objects, made: Expansion) -> None:
         self._made = {id(pod.metadata) for pod in made.pods}
+        self._of_namespaces = {each.name: each.metadata.annotations or {} for each in objects.namespaces}
         self._makers = PodMakers((*objects.replica_sets, *objects.jobs))
         self._notes: dict[Maker, dict[str, str]] = {}
         for maker, labels, notes in all_workloads(objects):
@@ -145,12 +150,16 @@ class _Named:
         own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
         for notes in (own, *(self._notes.get(each, {}) for each in self._makers.with_sets(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
+        if scheduler_of(pod) == _YUNIKORN or not _APPLICATION.isdisjoint(own):
+            yield from filter(None, map(own.get, limit.plain_marks))
 
     def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
         """Whether a pod is in one of the namespaces that a limit holds for, of some only when it is made here."""
-        if not limit.of_namespace or namespaces.isdisjoint((pod.namespace, _ALL)):
-            return False
-        return not limit.on_making or id(pod.metadata) in self._made
+        is_within = limit.of_namespace and not namespaces.isdisjoint((pod.namespace, _ALL))
+        if not is_within and limit.namespace_marks:
+            notes = self._of_namespaces.get(pod.namespace, {})
+            is_within = any(notes.get(mark) for mark in limit.namespace_marks)
+        return is_within and (not limit.on_making or id(pod.metadata) in self._made)
 
 
 # ---------------------------------------------------------------------------------------------- work that is not there

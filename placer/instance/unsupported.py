@@ -14,17 +14,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.instance.domain_units import unnamed_units
-from placer.instance.eligibility import has_long_lists, operating_systems, too_long
+from placer.instance.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
-from placer.kube.marks import SHARES
+from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
+    from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
     from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
 
@@ -34,11 +35,14 @@ __all__ = [
     "Volumes",
     "claimed",
     "scheduled_jobs",
+    "text_bytes",
     "undeclared_gang",
 ]
 
 
 _ONE_POD = "ReadWriteOncePod"
+#: Most resources that a pod requests, and most bytes of its labels and annotations.
+_MOST_RESOURCES, _MOST_TEXT = 200, 65_536
 #: How the resource begins that every DeviceClass serves, before its name.
 _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
@@ -157,7 +161,7 @@ class Refusals:
         of_gang = (f"{group}: {wanting}",) if wanting else of_gang
         ending = pod.namespace in self.ending
         of_namespace = (f"metadata.namespace: {pod.namespace}, which is being deleted",) if ending else ()
-        marked = (*exclusive, *_refused_marks(pod, asked), *self._served(asked))
+        marked = (*exclusive, *_refused_marks(pod, asked), *self._served(asked), *_too_much(pod, asked))
         if self._is_plain(pod):
             return *of_gang, *of_namespace, *marked
         return *of_gang, *of_namespace, *marked, *self._own(pod, group), *self.volumes.refusals(pod)
@@ -212,8 +216,24 @@ def _job_of(pod: PodManifest) -> Key | None:
     return Key(pod.namespace, owner.name)
 
 
+def text_bytes(metadata: Metadata) -> int:
+    """Bytes of labels and annotations, as far as these are read."""
+    written = (*(metadata.labels or {}).items(), *(metadata.annotations or {}).items())
+    return sum(len(name) + len(value) for name, value in written)
+
+
+def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
+    """More resources or text than is looked at: every pass has to carry them."""
+    yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
+    yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), _MOST_TEXT)
+
+
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Shares of GPUs that no request of the same name states."""
+    """Shares of GPUs that no request of the same name states, and topologies that are not read."""
+    notes = pod.metadata.annotations or {}
+    for name in KAI_TOPOLOGIES:
+        if notes.get(name):
+            yield f"metadata.annotations[{name}]: a topology of KAI"
     for place, written in (("annotations", pod.metadata.annotations), ("labels", pod.metadata.labels)):
         for name in sorted(_REFUSED_MARKS.intersection(written or ())):
             if name not in asked:

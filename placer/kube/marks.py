@@ -19,6 +19,7 @@ __all__ = [
     "Mark",
     "Meaning",
     "Place",
+    "decide_nothing",
     "is_protection",
     "kept_annotations",
     "kept_labels",
@@ -94,6 +95,7 @@ KOORDINATOR_MINIMUM = "gang.scheduling.koordinator.sh/min-available"
 KOORDINATOR_TOTAL = "gang.scheduling.koordinator.sh/total-number"
 KOORDINATOR_MODE = "gang.scheduling.koordinator.sh/mode"
 KOORDINATOR_MATCH = "gang.scheduling.koordinator.sh/match-policy"
+LIGHT_MATCH = "pod-group.scheduling.sigs.k8s.io/match-policy"
 KOORDINATOR_GROUPS = "gang.scheduling.koordinator.sh/groups"
 LIGHT_GROUPS = "pod-group.scheduling.sigs.k8s.io/groups"
 KOORDINATOR_TOPOLOGY = "gang.scheduling.koordinator.sh/network-topology-spec"
@@ -107,6 +109,8 @@ YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_PLACEHOLDER = "yunikorn.apache.org/placeholder"
 VOLCANO_GROUP_MINIMUM = "scheduling.volcano.sh/group-min-member"
+VOLCANO_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
+VOLCANO_TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
 KAI_GROUP = "pod-group-name"
 GROVE_GANG = "grove.io/podgang"
 
@@ -122,8 +126,9 @@ KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET = "kueue.x-k8s.io/podset"
 NODE_GROUP = "volcano.sh/nodegroup-name"
 VOLCANO_NUMA = "volcano.sh/numa-topology-policy"
-KOORDINATOR_NUMA = "scheduling.koordinator.sh/numa-topology-spec"
-KOORDINATOR_CPUS = "scheduling.koordinator.sh/resource-spec"
+KAI_REQUIRED = "kai.scheduler/topology-required-placement"
+KAI_SEGMENT_REQUIRED = "kai.scheduler/segment-topology-required-placement"
+KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
@@ -138,13 +143,14 @@ KUBESHARE_MEMORY = "sharedgpu/gpu_mem"
 ALIYUN_MEMORY = "aliyun.com/gpu-mem"
 VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 HAMI_MEMORY, HAMI_CORES, HAMI_PERCENT = "nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage"
-HAMI_TYPE, HAMI_OTHER_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 #: Annotations and labels of pods that state a share of GPUs which their requests do not.
 SHARES = (
     *(ALIYUN_MEMORY, VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES, HAMI_MEMORY, HAMI_CORES, HAMI_PERCENT),
     *(KAI_FRACTION, KAI_MEMORY, KAI_DEVICES, SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE),
     *(FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE, KUBESHARE_REQUEST, KUBESHARE_MEMORY),
 )
+#: Annotations of pods and workloads that ask for a domain of a topology of KAI.
+KAI_TOPOLOGIES = (KAI_REQUIRED, KAI_SEGMENT_REQUIRED)
 #: Annotations of pods that ask for slices of a pod set, each in a domain.
 SLICES = (KUEUE_SLICE, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS)
 
@@ -155,8 +161,11 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 KAI_FIELD = "spec.preemptibility"
+KOORDINATOR_QOS = "koordinator.sh/qosClass"
 YUNIKORN_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
+KOORDINATOR_NO_VICTIM = "scheduling.koordinator.sh/disable-preemptible"
+KOORDINATOR_COST = "scheduling.koordinator.sh/eviction-cost"
 
 # Queues and quotas that are not read
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -165,16 +174,26 @@ KAI_QUEUE = "kai.scheduler/queue"
 RUNAI_QUEUE = "runai/queue"
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
+YUNIKORN_PLAIN_QUEUE = "queue"
+#: Annotations of a Namespace that limit its pods.
+YUNIKORN_QUOTAS = (
+    *("yunikorn.apache.org/namespace.quota", "yunikorn.apache.org/namespace.max.cpu"),
+    *("yunikorn.apache.org/namespace.max.memory", "yunikorn.apache.org/namespace.maxApps"),
+    "yunikorn.apache.org/parentqueue",
+)
+NAMESPACE_SELECTORS = ("scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector")
 
 _POD, _BOTH, _QUEUE = ("Pod",), ("Pod", "PodGroup"), ("Queue",)
 _WORK = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "Job")
+#: Pods, and the workloads whose own marks KAI and Kueue read, those of kinds that are not read included.
+_OWNERS = (*_WORK, "JobSet", "LeaderWorkerSet")
 _LIGHT = "coscheduling, Koordinator"
-#: Reading of a mark of pods that no rule looks at.
-FIELD_IGNORED = "FieldIgnored"
+#: Koordinator's cost of a pod that is never evicted.
+_NEVER = "2147483647"
 _UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
-#: Workloads whose own labels KAI and Kueue read, those of kinds that are not read included.
-_ABOVE = ("Job", "JobSet", "LeaderWorkerSet", "Deployment", "StatefulSet")
+_IGNORED, _PREFERENCE = "FieldIgnored", "PreferenceIgnored"
+_NAMESPACE = ("Namespace",)
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
@@ -185,6 +204,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
     Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
     Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
+    Mark(LIGHT_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "the same, where no annotation above says it"),
     Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", Meaning.IGNORED, "NonStrict: placed whole all the same"),
     Mark(
         KOORDINATOR_GROUPS,
@@ -241,13 +261,15 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
     Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
+    Mark(VOLCANO_TOPOLOGY_MODE, _NOTE, _POD, "Volcano", Meaning.TOPOLOGY, "C7 of the gang of the pod's owner"),
+    Mark(VOLCANO_TOPOLOGY_TIER, _NOTE, _POD, "Volcano", Meaning.TOPOLOGY, "its tier limit, the lowest of its pods"),
     Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Holds.NAME),
     Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Holds.NAME),
     Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
     Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", Meaning.REFUSED, "Unsupported"),
     Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Holds.KEY),
     Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Holds.NAME),
-    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "PreferenceIgnored", Holds.KEY),
+    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, _PREFERENCE, Holds.KEY),
     Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
     Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Holds.KEY),
     Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
@@ -265,6 +287,9 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         "nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", Meaning.IGNORED, "a finding: zones are not modelled"
     ),
+    Mark(KAI_REQUIRED, _NOTE, _OWNERS, "KAI", Meaning.REFUSED, "Unsupported: a topology of KAI", Holds.NAME),
+    Mark(KAI_SEGMENT_REQUIRED, _NOTE, _OWNERS, "KAI", Meaning.REFUSED, "Unsupported: a topology of KAI", Holds.NAME),
+    Mark(KAI_PREFERRED, _NOTE, _POD, "KAI", Meaning.IGNORED, _PREFERENCE, Holds.NAME),
     Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KAI_DEVICES, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
@@ -281,10 +306,28 @@ MARKS: tuple[Mark, ...] = (
     Mark(HAMI_MEMORY, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_CORES, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
     Mark(HAMI_PERCENT, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(KOORDINATOR_NUMA, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
-    Mark(KOORDINATOR_CPUS, _NOTE, _POD, "Koordinator", Meaning.IGNORED, FIELD_IGNORED, Holds.JSON),
-    Mark(HAMI_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
-    Mark(HAMI_OTHER_TYPE, _NOTE, _POD, "HAMi", Meaning.IGNORED, FIELD_IGNORED),
+    *(
+        Mark(f"nvidia.com/{each}", _NOTE, _POD, "HAMi", Meaning.IGNORED, _IGNORED)
+        for each in ("use-gputype", "nouse-gputype", "use-gpuuuid", "nouse-gpuuuid", "vgpu-mode", "numa-bind")
+    ),
+    *(
+        Mark(f"volcano.sh/{each}", _NOTE, _POD, "Volcano", Meaning.IGNORED, _IGNORED)
+        for each in ("vgpu-use-gpuuuid", "vgpu-nouse-gpuuuid", "vgpu-mode", "jdb-min-available", "jdb-max-unavailable")
+    ),
+    Mark("volcano.sh/cooldown-time", _NOTE, _POD, "Volcano", Meaning.IGNORED, _IGNORED),
+    Mark("volcano.sh/cooldown-time", _LABEL, _POD, "Volcano", Meaning.IGNORED, _IGNORED),
+    Mark("scheduling.volcano.sh/group-min-resources", _NOTE, _WORK, "Volcano", Meaning.IGNORED, _IGNORED),
+    *(
+        Mark(f"scheduling.koordinator.sh/{each}", _NOTE, _POD, "Koordinator", Meaning.IGNORED, _IGNORED, Holds.JSON)
+        for each in (
+            *("resource-spec", "numa-topology-spec", "reservation-affinity", "exact-match-reservation"),
+            *("gpu-partition-spec", "device-joint-allocate", "device-allocate-hint"),
+        )
+    ),
+    Mark(KOORDINATOR_QOS, _LABEL, _POD, "Koordinator", Meaning.IGNORED, f"{_IGNORED}, of LSR and LSE"),
+    Mark("kai.scheduler/node-pool", _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _IGNORED, Holds.NAME),
+    Mark("priorityClassName", _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _IGNORED, Holds.NAME),
+    Mark("kueue.x-k8s.io/priority-class", _LABEL, _OWNERS, "Kueue", Meaning.IGNORED, _IGNORED, Holds.NAME),
     Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
     Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
@@ -295,7 +338,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         KAI_PREEMPTIBILITY,
         _LABEL,
-        ("Pod", "PodGroup", *_ABOVE),
+        ("PodGroup", *_OWNERS),
         "KAI",
         Meaning.PROTECTED,
         "non-preemptible: D2, never disturbed",
@@ -304,13 +347,23 @@ MARKS: tuple[Mark, ...] = (
     Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
     Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
     Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(KUEUE_QUEUE, _LABEL, ("Pod", *_ABOVE), "Kueue", Meaning.IGNORED, _UNREAD),
+    Mark(KOORDINATOR_NO_VICTIM, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "true: D2, never disturbed"),
+    Mark(KOORDINATOR_COST, _NOTE, _POD, "Koordinator", Meaning.PROTECTED, f"{_NEVER}: D2, never disturbed"),
+    Mark(KUEUE_QUEUE, _LABEL, _OWNERS, "Kueue", Meaning.IGNORED, _UNREAD),
     Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", Meaning.IGNORED, _UNREAD),
-    Mark(KAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
-    Mark(RUNAI_QUEUE, _LABEL, ("Pod", *_ABOVE), "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(KAI_QUEUE, _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _UNREAD),
+    Mark(RUNAI_QUEUE, _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _UNREAD),
     Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
     Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
+    Mark(YUNIKORN_PLAIN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, f"{_UNREAD}, of YuniKorn's pods"),
+    Mark("volcano.sh/nodegroup-resource-limits", _NOTE, _QUEUE, "Volcano", Meaning.IGNORED, _IGNORED),
+    Mark("volcano.sh/revocable-zone", _LABEL, ("Node",), "Volcano", Meaning.IGNORED, _IGNORED),
+    *(Mark(each, _NOTE, _NAMESPACE, "YuniKorn", Meaning.IGNORED, _UNREAD) for each in YUNIKORN_QUOTAS),
+    *(
+        Mark(each, _NOTE, _NAMESPACE, "Kubernetes", Meaning.IGNORED, "UnsupportedKind, of pods that placer makes")
+        for each in NAMESPACE_SELECTORS
+    ),
     Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
 )
 
@@ -324,6 +377,8 @@ _PROTECTS = {
     KAI_PREEMPTIBILITY: frozenset(("non-preemptible", "semi-preemptible")),
     YUNIKORN_PREEMPTION: frozenset(("false",)),
     KOORDINATOR_PREEMPTIBLE: frozenset(("false",)),
+    KOORDINATOR_NO_VICTIM: frozenset(("true",)),
+    KOORDINATOR_COST: frozenset((_NEVER,)),
 }
 
 
@@ -361,6 +416,37 @@ def _protects(name: str, value: str) -> bool:
     return value not in _YES if name == VOLCANO_PREEMPTABLE else value in _PROTECTS[name]
 
 
+def decide_nothing(
+    kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None, said: str = _IGNORED
+) -> Iterator[tuple[str, str]]:
+    """Find the marks of an object that no rule reads.
+
+    Parameters
+    ----------
+    kind
+        As ``Mark.on`` has it.
+    labels, annotations
+        Of the object.
+    said
+        Code of the finding that names them, with which what is said of such a mark begins.
+
+    Yields
+    ------
+    tuple
+        Name, and where it stands with its name.
+    """
+    found = {Place.LABEL: labels, Place.ANNOTATION: annotations}
+    for mark in _DECIDING_NOTHING if labels or annotations else ():
+        value = (found[mark.place] or {}).get(mark.name)
+        limits = value is not None and (mark.name != KOORDINATOR_QOS or value in ("LSR", "LSE"))
+        if limits and kind in mark.on and mark.reading.startswith(said):
+            yield mark.name, f"{mark.place.value} {mark.name}"
+
+
+#: The marks that no rule reads.
+_DECIDING_NOTHING = tuple(mark for mark in MARKS if mark.reading.startswith((_IGNORED, _PREFERENCE)))
+
+
 def is_protection(key: str, value: str) -> bool:
     """Whether a label or an annotation is a mark that protects or may, with a value that such a mark can have."""
     known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
@@ -372,8 +458,12 @@ def kept_annotations() -> frozenset[str]:
     return frozenset(each.name for each in MARKS if each.place in (Place.ANNOTATION, Place.LABEL))
 
 
+#: Labels that others than these systems may have, too.
+_PLAIN = frozenset((YUNIKORN_PLAIN_QUEUE, "priorityClassName"))
+
+
 def _of_pods(place: Place) -> frozenset[str]:
-    return frozenset(each.name for each in MARKS if each.place is place and "Pod" in each.on).difference(SHARES)
+    return frozenset(each.name for each in MARKS if each.place is place and "Pod" in each.on).difference(SHARES, _PLAIN)
 
 
 #: Marks that pods bear as an annotation only, and as a label only.

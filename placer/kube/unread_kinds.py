@@ -25,6 +25,7 @@ __all__ = [
 WORKLOADS = frozenset(
     (
         ("", "ReplicationController"),
+        ("agents.x-k8s.io", "Sandbox"),
         ("apps", "DaemonSet"),
         ("apps.kruise.io", "CloneSet"),
         ("apps.kruise.io", "StatefulSet"),
@@ -36,6 +37,7 @@ WORKLOADS = frozenset(
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
         ("serving.kserve.io", "InferenceService"),
         ("sparkoperator.k8s.io", "SparkApplication"),
+        *(("tekton.dev", kind) for kind in ("PipelineRun", "TaskRun")),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
     )
@@ -122,8 +124,12 @@ class UnreadLimit:
         What it is called; the first group is the one in use. Without a group it is no object.
     marks
         Labels and annotations by which a pod, or the workload that makes it, names one.
+    plain_marks
+        The same, of pods that say of an application of YuniKorn, or name that scheduler.
     of_namespace
         Whether an object limits the pods of its namespace, whatever they say.
+    namespace_marks
+        Annotations of a Namespace that limit its pods.
     on_making
         Whether it limits pods only when they are made.
     """
@@ -132,7 +138,9 @@ class UnreadLimit:
     groups: tuple[str, ...] = ()
     plural: str = ""
     marks: tuple[str, ...] = ()
+    plain_marks: tuple[str, ...] = ()
     of_namespace: bool = False
+    namespace_marks: tuple[str, ...] = ()
     on_making: bool = False
 
     @property
@@ -151,7 +159,13 @@ LIMITS = (
         (marks.KOORDINATOR_QUOTA,),
         of_namespace=True,
     ),
-    UnreadLimit("queue of YuniKorn", marks=(marks.YUNIKORN_QUEUE,)),
+    UnreadLimit(
+        "queue of YuniKorn",
+        marks=(marks.YUNIKORN_QUEUE,),
+        plain_marks=(marks.YUNIKORN_PLAIN_QUEUE,),
+        namespace_marks=marks.YUNIKORN_QUOTAS,
+    ),
+    UnreadLimit("node selector of a Namespace", namespace_marks=marks.NAMESPACE_SELECTORS, on_making=True),
     UnreadLimit("ResourceQuota", ("",), "resourcequotas", of_namespace=True, on_making=True),
     UnreadLimit("LimitRange", ("",), "limitranges", of_namespace=True, on_making=True),
 )

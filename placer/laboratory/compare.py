@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from placer.deadline import Deadline, within
 from placer.disruption import outcome_of
 from placer.document import ValuePart, WeightPart
 from placer.errors import NothingFound, PlacerError, UsageError, VerificationFailed
@@ -25,6 +26,7 @@ from placer.laboratory.deciders import NAMES, Asked, PeakOfTree, apart, ask, con
 from placer.laboratory.own_policies import STATED, Proposal, load, parse
 from placer.laboratory.placement_metrics import GroupFate, Metrics, Victims, fates, measure, victims
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING
+from placer.methods import METHODS
 from placer.placement import MAXIMISED, Placement, Value, better
 from placer.result import WEIGHT, Bound, Judged
 from placer.score import level_values, placed_weight
@@ -79,12 +81,21 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Dec
     emit(os.getpid())
     began = time.monotonic()
     try:
-        found = _decide(instance, asked, began)
+        found = _in_time(instance, asked, began)
     except PlacerError as error:
         return Failed(str(error), error.exit_code)
+    if found is None:
+        return Failed(f"{asked.name} did not come to its end within the time limit of {asked.time_limit:g} s")
     seconds, peak = time.monotonic() - began, high_water("self")
     emit(None)
     return replace(found, seconds=seconds, peak_memory=peak)
+
+
+def _in_time(instance: Instance, asked: Asked, began: float) -> Decided | None:
+    """The decision; None where a policy is not at its end in time. A method keeps the limit by itself."""
+    if asked.name in METHODS or asked.time_limit is None:
+        return _decide(instance, asked, began)
+    return within(Deadline(began + asked.time_limit), lambda: _decide(instance, asked, began), None)
 
 
 def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
@@ -314,7 +325,8 @@ def compare(
         :class:`placer.laboratory.own_policies.PolicyFunction` says, or ``NAME=FILE`` with a placement. One given twice
         counts once.
     time_limit, work_limit, workers
-        Of each method, as :func:`placer.solve` takes them. Policies run to their end.
+        Of each method, as :func:`placer.solve` takes them. A policy that is not at its end a second after the limit is
+        a row with an error.
     seed
         Of each, 0 .. 2^31 - 1.
     arguments

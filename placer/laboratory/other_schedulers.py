@@ -7,11 +7,11 @@ and that is no more than what its policy says of this one snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from placer.deadline import Deadline
+from placer.deadline import Deadline, within
 from placer.errors import PolicyFailed
 from placer.explain.cases import Case, Placed
 from placer.explain.decisions import LoneGroup
@@ -170,12 +170,18 @@ class OtherSchedulers:
         policy = _policy(self.case.instance, key, name)
         if policy is None or ((name, policy) not in self._mimicked and deadline.over):
             return ElsewhereFate(name, ours, policy)
+        late = ElsewhereFate(name, ours, policy)
+        return within(deadline, lambda: self._fate(key, late, policy, deadline), late)
+
+    def _fate(self, key: GroupKey, late: ElsewhereFate, policy: str, deadline: Deadline) -> ElsewhereFate:
+        """What becomes of a group where a policy mimics its scheduler."""
+        name = late.scheduler
         if (name, policy) not in self._mimicked:
             self._mimicked[name, policy] = self._mimic(name, policy, deadline)
         mimicked = self._mimicked[name, policy]
         if isinstance(mimicked, PolicyFailed):
-            return ElsewhereFate(name, ours, policy, error=str(mimicked))
-        return ElsewhereFate(name, ours, policy, mimicked.fate(key, deadline))
+            return replace(late, error=str(mimicked))
+        return replace(late, mimicry=mimicked.fate(key, deadline))
 
     def _mimic(self, name: str, policy: str, deadline: Deadline) -> _Mimicked | PolicyFailed:
         instance, arguments = self.case.of_scheduler(name).instance, self.arguments.get(policy)

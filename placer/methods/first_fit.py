@@ -7,18 +7,20 @@ those of which capacity, eligibility, queues, host ports and the terms of runnin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 
 from placer.deadline import Deadline
 from placer.instance import Constraints, Group, HostPort, Instance, Key, Pod
-from placer.instance.pod_index import PodIndex, domain_of
-from placer.instance.problem import AffinityTerm
+from placer.instance.pod_index import PodIndex, domain_of, owners_of_terms
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import Resources
 
-__all__ = ["first_fit"]
+__all__ = ["FIRST_FIT", "first_fit"]
+
+#: Seconds for it, where nothing is decided a second after the limit.
+FIRST_FIT = 0.5
 
 _NOTHING = Resources()
 
@@ -93,9 +95,10 @@ class _FirstFit:
             return
         self.chosen |= found
 
-    def _plain(self, group: Group, pods: Iterable[Pod]) -> bool:
+    def _plain(self, group: Group, pods: Sequence[Pod]) -> bool:
         """Whether nothing but room, nodes, queues and running pods decides about a group."""
-        if group.invalid is not None or group.limited or group.policies:
+        beyond = any(pod.key in self.instance.beyond_budget for pod in pods)
+        if beyond or group.invalid is not None or group.limited or group.policies:
             return False
         calls = self.instance.network is not None
         return not any(pod.unsupported or pod.neighbours or (calls and pod.app_group is not None) for pod in pods)
@@ -157,25 +160,26 @@ class _FirstFit:
 
 def _closed_to(instance: Instance) -> dict[Key, set[str]]:
     """Pending pod to the nodes that terms of pods that run keep it off (C13)."""
-    pending, found = PodIndex(instance.pending, instance.namespaces), defaultdict[Key, set[str]](set)
-    terms = _standing_terms(instance)
-    domains = {key: _domains(instance, key) for key in {term.topology_key for term in terms}}
-    for term, values in terms.items():
-        nodes = set(chain.from_iterable(domains[term.topology_key][value] for value in values))
-        for pod in pending.matching(term.pods):
+    found, pending = defaultdict[Key, set[str]](set), PodIndex(instance.pending, instance.namespaces)
+    for nodes, matched in _closing(instance, pending):
+        for pod in matched:
             found[pod.key] |= nodes
     return found
 
 
-def _standing_terms(instance: Instance) -> dict[AffinityTerm, set[str]]:
-    """Term of anti-affinity of pods on nodes to the domains that these are in."""
-    found: dict[AffinityTerm, set[str]] = defaultdict(set)
-    for pod in instance.pods.values():
-        for term in pod.neighbours.anti_affinity if pod.state.on_node else ():
-            domain = domain_of(instance.nodes, pod.node, term.topology_key)
-            if domain is not None:
-                found[term].add(domain)
-    return found
+def _closing(instance: Instance, pending: PodIndex) -> Iterator[tuple[set[str], tuple[Pod, ...]]]:
+    """Nodes, and the pods that they are closed to; terms that mean the same pods close nodes together."""
+    owners = owners_of_terms(pod for pod in instance.pods.values() if pod.state.on_node)
+    domains = {key: _domains(instance, key) for key in {term.topology_key for term in owners}}
+    values: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    meant: dict[int, tuple[Pod, ...]] = {}
+    for term, pods in owners.items():
+        matched = pending.matching(term.pods)
+        meant[id(matched)] = matched
+        there = {domain_of(instance.nodes, pod.node, term.topology_key) for pod in pods}
+        values[term.topology_key, id(matched)] |= there
+    for (key, number), those in values.items():
+        yield set(chain.from_iterable(domains[key].get(value or "", ()) for value in those - {None})), meant[number]
 
 
 def _domains(instance: Instance, key: str) -> dict[str, list[str]]:

@@ -67,6 +67,11 @@ class Incumbent:
         """Whether there is a solution, with its own values: work on it may have been broken off anywhere."""
         return self.solution is not None and score_solution(self._dense, self.solution) == self.values
 
+    def settle(self) -> None:
+        """Have the values of the solution in hand, where work on it was broken off."""
+        if self.solution is not None:
+            self.values = score_solution(self._dense, self.solution)
+
     def replace(self, solution: Solution) -> None:
         """Have another solution of the same values in place of the one in hand."""
         if score_solution(self._dense, solution) != self.values:

@@ -9,6 +9,7 @@ code                        found by                                  module
 ``InvalidGroup``            the objects                               ``prerequisites``
 ``GangIncomplete``          counting the pods that exist              ``prerequisites``
 ``Unsupported``             the pods                                  ``prerequisites``
+``NamespaceBudget``         what the namespace's pods cost            ``prerequisites``
 ``NoEligibleNode``          counting eligible nodes                   ``cause``
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
 ``InsufficientResources``   room per node, and summed                 ``necessary_conditions``
@@ -31,6 +32,6 @@ rule about calls or zones keeps a group out, ``near_misses`` says where it comes
 pod does, ``neighbour_words`` names the term and who holds which domain.
 """
 
-from placer.reasons.explanation import reasons
+from placer.reasons.explanation import LATE, reasons
 
-__all__ = ["reasons"]
+__all__ = ["LATE", "reasons"]

@@ -9,12 +9,14 @@ from placer.codes import ReasonCode
 from placer.instance import Constraints, Instance, Pod
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
-from placer.words import NamedThing, NameList, Sentence
+from placer.words import NamedThing, NameList, Sentence, and_list, some
 
 __all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "pod_names", "shape_text"]
 
 #: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
+#: So many resources of a pod.
+SHOWN = 8
 
 
 def plural(count: int, noun: str) -> str:
@@ -50,7 +52,7 @@ def shape_text(requests: Mapping[str, int]) -> str:
     'cpu 1500m, nvidia.com/gpu 8'
     """
     amounts = [f"{name} {format_amount(name, amount)}" for name, amount in requests.items() if name != PODS]
-    return ", ".join(amounts) or "no request"
+    return ", ".join(some(amounts, SHOWN)) or "no request"
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -108,12 +110,12 @@ class EligibleNodes:
     """Counts over the nodes of an instance, once per set of constraints."""
 
     def __init__(self, instance: Instance) -> None:
-        self.nodes = instance.nodes
+        self.instance, self.nodes = instance, instance.nodes
         self._refusals: dict[Constraints, dict[str, list[str]]] = {}
 
     def nowhere(self, pod: Pod) -> bool:
         """Whether no node is eligible for a pod."""
-        return self.count(pod) == 0
+        return bool(self.instance.unoffered(pod)) or self.count(pod) == 0
 
     def count(self, pod: Pod) -> int:
         """How many nodes are eligible for a pod."""
@@ -125,10 +127,14 @@ class EligibleNodes:
         return Reason("NoEligibleNode", f"0/{len(self.nodes)} nodes are eligible for {pods}: {self.refusals(pod)}")
 
     def refusals(self, pod: Pod) -> str:
-        """Write what keeps a pod off nodes, with the names of these where they are few."""
+        """Write what keeps a pod off nodes, with the names of these where they are few.
+
+        What no node offers comes first.
+        """
+        absent = [f"no node offers {name}" for name in some(self.instance.unoffered(pod), NAMED)]
         refused = self._refused(pod.constraints)
         named = {f"{text}{_names(nodes)}": len(nodes) for text, nodes in refused.items()}
-        return counted(named)
+        return "; ".join(filter(None, (and_list(absent), counted(named))))
 
     def _refused(self, constraints: Constraints) -> dict[str, list[str]]:
         """What keeps a pod off nodes, and off which."""

@@ -29,7 +29,7 @@ from placer.reasons.relaxations import LoneTrial, undecided
 from placer.result import Reason
 from placer.words import NamedThing, NameList, Sentence
 
-__all__ = ["Beside", "Causes", "reasons"]
+__all__ = ["LATE", "Beside", "Causes", "reasons"]
 
 
 #: Which is said where several hold: the first.
@@ -37,7 +37,7 @@ ORDER = tuple(REASONS)
 
 
 #: Causes that what runs has no part in.
-_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode", "NotDecided")
+_OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode", "NotDecided")
 
 #: What is said of groups that the time did not suffice for.
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")

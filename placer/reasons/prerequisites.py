@@ -24,7 +24,16 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
     supported = _supported(instance, group.pending)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
-    taking = [key for key in supported if _closed(instance, key) is None]
+    if _missing(instance, group, _within_budget(instance, supported)) is not None:
+        return _beyond_budget(instance, supported)
+    return _nowhere_or_closed(instance, group, supported, eligible)
+
+
+def _nowhere_or_closed(
+    instance: Instance, group: Group, supported: Sequence[Key], eligible: EligibleNodes
+) -> Reason | None:
+    """The same of nodes, and of queues that are closed."""
+    taking = [key for key in supported if not _kept_off(instance, key)]
     if _missing(instance, group, taking) is not None:
         somewhere = [key for key in supported if not eligible.nowhere(instance.pods[key])]
         if _missing(instance, group, somewhere) is not None:
@@ -42,10 +51,10 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
     supported = _supported(instance, large)
     if not supported:
         return _unsupported(instance, large)
-    if any(_closed(instance, key) is not None for key in supported):
-        if all(eligible.nowhere(instance.pods[key]) for key in supported):
-            return _nowhere(instance, supported, eligible)
-        return _queue_closed(instance, supported)
+    if len(_within_budget(instance, supported)) < len(supported):
+        return _beyond_budget(instance, supported)
+    if any(_kept_off(instance, key) for key in supported):
+        return _kept_off_by(instance, supported, eligible)
     if len(supported) < len(large):  # too few for their subgroup without the others
         return _unsupported(instance, large)
     return None
@@ -141,6 +150,27 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     return Reason(
         "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
     )
+
+
+def _within_budget(instance: Instance, keys: Sequence[Key]) -> list[Key]:
+    return [key for key in keys if key not in instance.beyond_budget]
+
+
+def _kept_off(instance: Instance, key: Key) -> bool:
+    """Whether a queue is closed to a pod, or it asks for what no node offers."""
+    return _closed(instance, key) is not None or bool(instance.unoffered(instance.pods[key]))
+
+
+def _kept_off_by(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -> Reason:
+    """What keeps pods off, some of which queues or nodes do."""
+    closed = any(_closed(instance, key) is not None for key in keys)
+    if not closed or all(eligible.nowhere(instance.pods[key]) for key in keys):
+        return _nowhere(instance, keys, eligible)
+    return _queue_closed(instance, keys)
+
+
+def _beyond_budget(instance: Instance, keys: Sequence[Key]) -> Reason:
+    return Reason("NamespaceBudget", next(instance.beyond_budget[key] for key in keys if key in instance.beyond_budget))
 
 
 def _nowhere(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -> Reason:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
-from placer.instance.pod_index import domain_of, pairs_apart
+from placer.instance.pod_index import domain_of, owners_of_terms, pairs_apart
 from placer.instance.problem import AffinityTerm, SpreadLimit
 from placer.outcome import Outcome
 from placer.placement import Violation
@@ -36,11 +37,7 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
         return
-    attractions = {terms: _Matches(outcome, terms) for terms in asking}
-    matched: dict[Key, list[_Matches]] = defaultdict(list)
-    for each in attractions.values():
-        for key in each.new:
-            matched[key].append(each)
+    attractions, matched = _attractions(outcome, asking)
     for key, node in outcome.new.items():
         terms = outcome.instance.pods[key].neighbours.affinity
         refusal = attractions[terms].refusal(key, node) if terms else None
@@ -49,6 +46,24 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
             yield Violation("C12", subjects, 1, f"{subjects[0]} may not be on {subjects[1]}: {refusal}")
         for each in matched[key]:
             each.add(node)
+
+
+def _attractions(
+    outcome: Outcome, asking: Iterable[tuple[AffinityTerm, ...]]
+) -> tuple[dict[tuple[AffinityTerm, ...], _Matches], dict[Key, list[_Matches]]]:
+    """Terms to where pods match them, and new pod to all that it matches; terms that mean the same pods share one."""
+    alike: dict[object, _Matches] = {}
+    found: dict[tuple[AffinityTerm, ...], _Matches] = {}
+    for terms in asking:
+        place = tuple((term.topology_key, id(outcome.neighbours.matching(term.pods))) for term in terms)
+        if place not in alike:
+            alike[place] = _Matches(outcome, terms)
+        found[terms] = alike[place]
+    matched: dict[Key, list[_Matches]] = defaultdict(list)
+    for each in alike.values():
+        for key in each.new:
+            matched[key].append(each)
+    return found, matched
 
 
 class _Matches:
@@ -90,11 +105,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
     number of such pairs.
     """
-    for term, owners in _owners(outcome).items():
-        matched = outcome.neighbours.matching(term.pods)
-        if not any(pod.key in outcome.new for pod in (*owners, *matched)):
-            continue
-        domains, means = _by_domain(outcome, term, owners), _by_domain(outcome, term, matched)
+    for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
             there, meant = domains[value], means[value]
             pairs = pairs_apart(there, meant)
@@ -109,14 +120,20 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
                 yield Violation("C13", (f"Domain {where}", pod_name(min(there))), pairs, message)
 
 
-def _owners(outcome: Outcome) -> dict[AffinityTerm, list[Pod]]:
-    """Anti-affinity term to the pods that have it, among those with a node and those that get one."""
-    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
-    for pod in outcome.instance.pods.values():
-        if pod.neighbours.anti_affinity and (pod.state.on_node or pod.key in outcome.new):
-            for term in pod.neighbours.anti_affinity:
-                found[term].append(pod)
-    return found
+def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
+    """Anti-affinity terms that concern a new pod, with the pods of each domain that have it, and that it means.
+
+    What terms mean that mean the same pods is found once.
+    """
+    meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
+    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
+    for term, owners in owners_of_terms(pods).items():
+        matched = outcome.neighbours.matching(term.pods)
+        if any(pod.key in outcome.new for pod in chain(owners, matched)):
+            place = term.topology_key, id(matched)
+            if place not in meanings:
+                meanings[place] = _by_domain(outcome, term, matched)
+            yield term, _by_domain(outcome, term, owners), meanings[place]
 
 
 def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
@@ -182,6 +199,7 @@ class _CountedDomains:
         self._instance = instance
         self._nodes: dict[object, list[str]] = {}
         self._domains: dict[object, dict[str, str]] = {}
+        self._counts: dict[tuple[int, int], Counter[str]] = {}
 
     def of(self, limit: SpreadLimit) -> Mapping[str, str]:
         """Node that counts to its domain."""
@@ -196,10 +214,12 @@ class _CountedDomains:
 
     def counts(self, outcome: Outcome, limit: SpreadLimit) -> Counter[str]:
         """Every domain that counts to the bound and new pods that are counted there."""
-        counting = self.of(limit)
-        found = Counter(dict.fromkeys(counting.values(), 0))
-        for pod in outcome.neighbours.matching(limit.pods):
-            value = counting.get(outcome.node_of(pod) or "")
-            if value is not None and pod.state is not PodState.TERMINATING:
-                found[value] += 1
-        return found
+        counting, matched = self.of(limit), outcome.neighbours.matching(limit.pods)
+        place = id(counting), id(matched)  # both are kept: constraints that count the same are counted once
+        if place not in self._counts:
+            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
+            for pod in matched:
+                value = counting.get(outcome.node_of(pod) or "")
+                if value is not None and pod.state is not PodState.TERMINATING:
+                    found[value] += 1
+        return self._counts[place]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from placer.instance import HostPort, Instance, Key, Pod, PodState
 from placer.outcome import Outcome
@@ -59,16 +59,22 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
     asking = {name: [pod for pod in new if pod.host_ports] for name, new in outcome.new_on.items()}
     taken: Mapping[str, list[Pod]] = _port_holders(outcome.instance) if any(asking.values()) else {}
     for name, new in asking.items():
-        others = list(taken.get(name, ()))
-        for pod in new:
-            for other in others:
-                for mine, theirs in _clashes(pod, other):
-                    subjects = (f"Node {name}", pod_name(pod.key), pod_name(other.key))
-                    message = (
-                        f"{subjects[0]}: {_port(mine)} of {subjects[1]} clashes with {_port(theirs)} of {subjects[2]}"
-                    )
-                    yield Violation("C2", subjects, 1, message)
-            others.append(pod)
+        for pod, other in _sharing([*taken.get(name, ()), *new]):
+            for mine, theirs in _clashes(pod, other) if pod.key in outcome.new else ():
+                subjects = (f"Node {name}", pod_name(pod.key), pod_name(other.key))
+                message = f"{subjects[0]}: {_port(mine)} of {subjects[1]} clashes with {_port(theirs)} of {subjects[2]}"
+                yield Violation("C2", subjects, 1, message)
+
+
+def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
+    """Each pod with those before it that have a host port of the same number, at whichever address."""
+    holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
+    for position, pod in enumerate(pods):
+        places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
+        others = {at: other for each in places for at, other in holders[each]}
+        yield from ((pod, others[at]) for at in sorted(others))
+        for each in places:
+            holders[each].append((position, pod))
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:

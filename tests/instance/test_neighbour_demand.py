@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,11 +134,17 @@ def test_defaults_of_a_spread_constraint() -> None:
     + [
         PodSelector(("default",), None, (Requirement("app", operator, values),))
         for operator, values in (("In", ("web", "db")), ("NotIn", ("web",)), ("Exists", ()), ("DoesNotExist", ()))
-    ],
+    ]
+    + [PodSelector((), (Requirement("kubernetes.io/metadata.name", "In", ("default",)),), ())],
 )
-def test_the_index_finds_what_a_look_at_every_pod_finds(selector: PodSelector) -> None:
+@pytest.mark.parametrize("copies", [1, 30])
+def test_the_index_finds_what_a_look_at_every_pod_finds(selector: PodSelector, copies: int) -> None:
     world = World()
-    for number, labels in enumerate([{"app": "web"}, {"app": "db"}, {"tier": "x"}, {"app": "web", "tier": "x"}]):
+    kinds = [{"app": "web"}, {"app": "db"}, {"tier": "x"}, {"app": "web", "tier": "x"}] * copies
+    for number, labels in enumerate(kinds):
         world.pod(f"p{number}", labels=labels)
-    pods = world.instance().pods.values()
-    assert list(PodIndex(pods, {}).matching(selector)) == [pod for pod in pods if selector.matches(pod, {})]
+    pods, index = world.instance().pods.values(), PodIndex(world.instance().pods.values(), {})
+    assert list(index.matching(selector)) == [pod for pod in pods if selector.matches(pod, {})]
+    # Whoever means the same pods is given the same tuple.
+    same = replace(selector, namespaces=("default", "other"))
+    assert index.matching(same) is index.matching(selector)

@@ -72,6 +72,10 @@ def protected(name: str) -> Observe:
     return lambda instance: name in first(instance).protected
 
 
+def tier_limits(instance: Instance) -> list[int | None]:
+    return [each.topology.highest_tier for each in instance.groups.values() if each.topology is not None]
+
+
 def units(instance: Instance) -> set[str]:
     """Names of the units whose pods must be in one domain of the label rack."""
     asked = (unit for each in instance.pods.values() for unit in each.neighbours.units)
@@ -137,6 +141,27 @@ NUMA = {
     "zones": [],
 }
 
+API = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+}
+
+
+def workload(kind: str) -> dict[str, Any]:
+    """A workload, whose pods are there."""
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c"}]}}
+    spec: dict[str, Any] = {"template": template, "selector": {"matchLabels": {"app": "w"}}}
+    if kind == "JobSet":
+        spec = {"replicatedJobs": [{"name": "r", "template": {"spec": {"template": template}}}]}
+    if kind == "LeaderWorkerSet":
+        spec = {"leaderWorkerTemplate": {"size": 1, "workerTemplate": template}}
+    return {"apiVersion": API[kind], "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
+
+
 #: Labels and annotations, by name and place.
 EFFECTS: dict[tuple[str, Place], Effect] = {
     (LIGHT, Place.LABEL): Effect("g", gang, (marks.LIGHT_NAME[:-5], "g", 2), labels={marks.LIGHT_MINIMUM: "2"}),
@@ -165,7 +190,10 @@ EFFECTS: dict[tuple[str, Place], Effect] = {
     (marks.YUNIKORN_TASK_GROUPS, Place.ANNOTATION): Effect(
         TASK_GROUPS, gang, ("yunikorn.apache.org", "yunikorn-default-autogen", 2), notes={YUNI: "w"}
     ),
+    (marks.LIGHT_MATCH, Place.ANNOTATION): refuses(marks.LIGHT_MATCH, "only-waiting"),
     (marks.VOLCANO_GROUP_MINIMUM, Place.ANNOTATION): Effect("2", lambda instance: gang(instance)[2], 2),
+    (marks.VOLCANO_TOPOLOGY_MODE, Place.ANNOTATION): ignores("HardWithoutLimit", marks.VOLCANO_TOPOLOGY_MODE, "hard"),
+    (marks.VOLCANO_TOPOLOGY_TIER, Place.ANNOTATION): Effect("1", tier_limits, [1]),
     (marks.KAI_GROUP, Place.ANNOTATION): Effect("g", gang, ("scheduling.run.ai", "g", 2), more=[kai_group("g")]),
     (marks.GROVE_GANG, Place.LABEL): refuses(marks.GROVE_GANG, "g"),
     (marks.KUEUE_REQUIRED, Place.ANNOTATION): Effect("rack", units, {"pod group default/g"}, labels={KUEUE: "g"}),
@@ -185,10 +213,14 @@ EFFECTS: dict[tuple[str, Place], Effect] = {
     ),
     (marks.VOLCANO_NUMA, Place.ANNOTATION): Effect("restricted", nodes, ["m"], more=[node("m"), NUMA]),
     **{(each.name, each.place): refuses(each.name, "1") for each in MARKS if each.name in marks.SHARES},
+    **{(name, Place.ANNOTATION): refuses(name, "rack") for name in marks.KAI_TOPOLOGIES},
+    (marks.KAI_PREFERRED, Place.ANNOTATION): ignores("PreferenceIgnored", marks.KAI_PREFERRED, "rack"),
     **{
-        (name, Place.ANNOTATION): ignores("FieldIgnored", name)
-        for name in (marks.HAMI_TYPE, marks.HAMI_OTHER_TYPE, marks.KOORDINATOR_NUMA, marks.KOORDINATOR_CPUS)
+        (each.name, each.place): ignores("FieldIgnored", f"{each.name} of")
+        for each in MARKS
+        if each.reading == "FieldIgnored"
     },
+    (marks.KOORDINATOR_QOS, Place.LABEL): ignores("FieldIgnored", f"{marks.KOORDINATOR_QOS} of", "LSR"),
     (marks.VOLCANO_PREEMPTABLE, Place.ANNOTATION): protects(marks.VOLCANO_PREEMPTABLE, "false"),
     (marks.VOLCANO_PREEMPTABLE, Place.LABEL): protects(marks.VOLCANO_PREEMPTABLE, "false"),
     (marks.SAFE_TO_EVICT, Place.ANNOTATION): protects(marks.SAFE_TO_EVICT, "false"),
@@ -197,6 +229,8 @@ EFFECTS: dict[tuple[str, Place], Effect] = {
     (marks.KAI_PREEMPTIBILITY, Place.LABEL): protects(marks.KAI_PREEMPTIBILITY, "non-preemptible"),
     (marks.YUNIKORN_PREEMPTION, Place.ANNOTATION): protects(marks.YUNIKORN_PREEMPTION, "false"),
     (marks.KOORDINATOR_PREEMPTIBLE, Place.LABEL): protects(marks.KOORDINATOR_PREEMPTIBLE, "false"),
+    (marks.KOORDINATOR_NO_VICTIM, Place.LABEL): protects(marks.KOORDINATOR_NO_VICTIM, "true"),
+    (marks.KOORDINATOR_COST, Place.ANNOTATION): protects(marks.KOORDINATOR_COST, "2147483647"),
     **{
         (each.name, each.place): ignores("UnsupportedKind", "of team that hold for", "team")
         for each in MARKS
@@ -206,29 +240,22 @@ EFFECTS: dict[tuple[str, Place], Effect] = {
             *(marks.KOORDINATOR_QUOTA, marks.YUNIKORN_QUEUE),
         )
     },
+    (marks.YUNIKORN_PLAIN_QUEUE, Place.LABEL): ignores(
+        "UnsupportedKind", "of team that hold for", "team", labels={marks.YUNIKORN_APPLICATION: "a"}
+    ),
+    **{
+        (name, Place.ANNOTATION): ignores("UnsupportedKind", "queue of YuniKorn is not read")
+        for name in marks.YUNIKORN_QUOTAS
+    },
+    **{
+        (name, Place.ANNOTATION): ignores(
+            "UnsupportedKind", "node selector of a Namespace is not read", more=[workload("Job")]
+        )
+        for name in marks.NAMESPACE_SELECTORS
+    },
 }
 #: Marks that change nothing, for who reads the table: pods with one are pods like others.
 NOTHING = (marks.YUNIKORN_PLACEHOLDER, marks.KUEUE_UNCONSTRAINED)
-
-API = {
-    "Deployment": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "Job": "batch/v1",
-    "JobSet": "jobset.x-k8s.io/v1alpha2",
-    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
-}
-
-
-def workload(kind: str) -> dict[str, Any]:
-    """A workload, whose pods are there."""
-    template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c"}]}}
-    spec: dict[str, Any] = {"template": template, "selector": {"matchLabels": {"app": "w"}}}
-    if kind == "JobSet":
-        spec = {"replicatedJobs": [{"name": "r", "template": {"spec": {"template": template}}}]}
-    if kind == "LeaderWorkerSet":
-        spec = {"leaderWorkerTemplate": {"size": 1, "workerTemplate": template}}
-    return {"apiVersion": API[kind], "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
 
 
 def bearing(kind: str, effect: Effect) -> Documents:
@@ -242,6 +269,8 @@ def bearing(kind: str, effect: Effect) -> Documents:
         each["metadata"]["ownerReferences"] = [reference]
         if kind == "PodGroup":
             each["metadata"]["annotations"][marks.KAI_GROUP] = "g"
+        if kind == "Queue":
+            each["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] = "q"
         if kind == "PriorityClass":
             each["spec"]["priorityClassName"] = "c"
     above: dict[str, dict[str, Any]] = {
@@ -252,6 +281,8 @@ def bearing(kind: str, effect: Effect) -> Documents:
             "metadata": {"name": "c"},
             "value": 1,
         },
+        "Namespace": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+        "Queue": {**queue("q"), "metadata": {"name": "q"}},
     }
     first = [] if kind == "Pod" else [above.get(kind) or workload(kind)]
     return [*first, *documents, node("n"), *effect.more]  # type: ignore[list-item]
@@ -334,6 +365,10 @@ def not_reclaimable(_mark: Mark) -> bool:
     return instance.queues["q"].reclaimable is False
 
 
+def revocable(mark: Mark) -> bool:
+    return finds("FieldIgnored", f"{mark.name} of Node n")(instance_of(node("n", {mark.name: "z"}), pod("p")))
+
+
 #: Fields, kinds and labels of nodes, by name.
 OTHERS: dict[str, Callable[[Mark], bool]] = {
     "scheduler.grove.io": refused_by_kind,
@@ -342,6 +377,7 @@ OTHERS: dict[str, Callable[[Mark], bool]] = {
     "spec.affinity.nodeGroupAffinity": nodes_of_queue,
     "spec.affinity.nodeGroupAntiAffinity": nodes_of_queue,
     marks.NODE_GROUP: group_of_node,
+    "volcano.sh/revocable-zone": revocable,
     marks.KAI_FIELD: field_of_kai,
     "spec.reclaimable": not_reclaimable,
 }

@@ -31,7 +31,7 @@ from placer.disruption import Disruption, unit_priority
 from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
-from placer.methods.exact.search import ExactModel, safe_bound
+from placer.methods.exact.search import ExactModel, presolve_with_care, safe_bound
 from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solver_form, value_at
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
@@ -534,6 +534,7 @@ class _DisturbingSearch:
     def _solver(self) -> cp_model.CpSolver:
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.random_seed = self.options.workers, self.options.seed
+        presolve_with_care(solver)
         if self.deadline.left < math.inf:
             solver.parameters.max_time_in_seconds = max(0.01, self.deadline.left)
         return solver

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 from placer.deadline import Deadline
 from placer.dense import Dense, Solution
 from placer.methods.events import TooLarge
-from placer.methods.exact.search import ExactModel
+from placer.methods.exact.search import ExactModel, presolve_with_care
 from placer.methods.exact.variables import solver_form
 
 __all__ = ["ready_solution"]
@@ -66,6 +66,7 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
     """Status of the solver, and its solution where it has one."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
+    presolve_with_care(solver)
     solver.parameters.max_time_in_seconds = min(1e6, max(0.01, deadline.left))
     status = solver.solve(model.proto)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

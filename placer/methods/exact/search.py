@@ -34,7 +34,16 @@ from placer.methods.exact.variables import (
 from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
-__all__ = ["FIRST_BUDGET", "MOST_VARIABLES", "ExactModel", "ExactSearch", "Must", "safe_bound", "search"]
+__all__ = [
+    "FIRST_BUDGET",
+    "MOST_VARIABLES",
+    "ExactModel",
+    "ExactSearch",
+    "Must",
+    "presolve_with_care",
+    "safe_bound",
+    "search",
+]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
@@ -486,6 +495,8 @@ class ExactSearch:
         parameters.random_seed = self.options.seed
         if self.options.workers <= FEW_WORKERS:
             parameters.subsolvers.extend(["max_lp"])
+        if self.dense.network is not None and self.dense.network.majority:
+            presolve_with_care(solver)
         seconds = self.limits.seconds if alone else min(self.limits.seconds, budget)
         work = min(self.limits.work, budget) if alone else self.limits.work
         if seconds < math.inf:
@@ -493,6 +504,14 @@ class ExactSearch:
         if work < math.inf:
             parameters.max_deterministic_time = max(1e-6, work)
         return solver
+
+
+def presolve_with_care(solver: cp_model.CpSolver) -> None:
+    """Leave out of presolve the search for rows within other rows.
+
+    With it CP-SAT 9.15 calls models infeasible that have solutions (google/or-tools#5274): seen with ``majority``.
+    """
+    solver.parameters.presolve_inclusion_work_limit = 0
 
 
 class _SolutionWatch(cp_model.CpSolverSolutionCallback):

@@ -100,6 +100,7 @@ class PartialSolution:
         self.where: dict[int, dict[int, int]] = defaultdict(dict)
         self.on: dict[int, dict[int, int]] = defaultdict(dict)
         self.ports: dict[int, list[HostPort]] = defaultdict(list)
+        self._with_port: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
         if calls is None and dense.network is not None:
             calls = CallGraph(dense.network)
         self.communication = None if calls is None else Communication(calls)
@@ -175,6 +176,7 @@ class PartialSolution:
             self.used[node] = self.dense.node_used[node] or self._busy[node] > 0
         for port in pods.host_ports:
             (self.ports[node].append if count > 0 else self.ports[node].remove)(port)
+            self._with_port[port.protocol, port.port][node] += count
 
     def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
         """Take room on distinct nodes, or give it back where counts are negative."""
@@ -231,10 +233,13 @@ class PartialSolution:
 
     def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
         """Nodes on which one of some host ports is taken."""
-        for taken in (self.dense.ports, self.ports) if ports else ():
-            for node, others in taken.items():
-                if any(port.clashes(other) for port in ports for other in others):
-                    yield node
+        near: set[int] = set()
+        for port in ports:
+            near.update(self.dense.with_port.get((port.protocol, port.port), ()))
+            near.update(node for node, count in self._with_port[port.protocol, port.port].items() if count)
+        for node in near:
+            if any(port.clashes(other) for port in ports for other in self.ports_of(node)):
+                yield node
 
     def left(self, index: int) -> int:
         """Pods of a class that are not placed."""

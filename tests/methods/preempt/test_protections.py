@@ -28,6 +28,8 @@ from tests.tiny_disruption import tiny_defrag, tiny_disruption, tiny_repair
 OWNER = OwnerReference(api_version="batch/v1", kind="Job", name="job", controller=True)
 #: A value of each mark that protects, and one that does not.
 VALUES = {"karpenter.sh/do-not-disrupt": ("true", "false"), "karpenter.sh/do-not-evict": ("true", "false")}
+VALUES |= {"scheduling.koordinator.sh/disable-preemptible": ("true", "false")}
+VALUES |= {"scheduling.koordinator.sh/eviction-cost": ("2147483647", "100")}
 VALUES |= {"kai.scheduler/preemptibility": ("non-preemptible", "preemptible")}
 POD_MARKS = [each for each in MARKS if each.meaning is Meaning.PROTECTED and "Pod" in each.on]
 
@@ -85,18 +87,34 @@ def test_every_mark_of_the_table_has_a_value_that_protects_and_one_that_does_not
             assert list(protecting("Pod", labels, notes)) == [(mark.name, value, expected)]
 
 
+def check(seed: int, drawn: Instance) -> bool:
+    """Hold what the search finds against the judge and trying everything; say whether something is protected."""
+    instance, kept = marked(seed, drawn)
+    placement = found_for(instance)
+    assert verify(instance, placement) == [], f"seed {seed}\n{describe(instance)}"
+    assert disturbed_in_spite(instance, kept, placement) == [], f"seed {seed}\n{describe(instance)}"
+    best = best_preempting(instance)[0]
+    assert not better(score(instance, placement, disturbing=True), best), f"seed {seed}\n{describe(instance)}"
+    free = unmarked(instance)
+    assert not better(best, best_preempting(free)[0]), f"seed {seed}: protections make it better"
+    return bool(kept) or any(not queue.reclaimable for queue in instance.queues.values())
+
+
 @pytest.mark.parametrize("seeds", seed_blocks(120, 12))
 def test_no_method_disturbs_what_is_protected_and_the_least_is_found(seeds: range) -> None:
-    protected = 0
-    for seed in seeds:
-        drawn = (tiny_disruption(seed).instance, tiny_repair(seed), tiny_defrag(seed))[seed % 3]
-        instance, kept = marked(seed, drawn)
-        placement = found_for(instance)
-        assert verify(instance, placement) == [], f"seed {seed}\n{describe(instance)}"
-        assert disturbed_in_spite(instance, kept, placement) == [], f"seed {seed}\n{describe(instance)}"
-        best = best_preempting(instance)[0]
-        assert not better(score(instance, placement, disturbing=True), best), f"seed {seed}\n{describe(instance)}"
-        free = unmarked(instance)
-        assert not better(best, best_preempting(free)[0]), f"seed {seed}: protections make it better"
-        protected += bool(kept) or any(not queue.reclaimable for queue in instance.queues.values())
+    drawn = ((tiny_disruption(seed).instance, tiny_repair(seed), tiny_defrag(seed))[seed % 3] for seed in seeds)
+    protected = sum(check(seed, instance) for seed, instance in zip(seeds, drawn, strict=True))
     assert protected > len(seeds) // 3
+
+
+#: Under ``majority`` CP-SAT 9.15 called the model of seed 2014 infeasible once it had proved most of the values.
+AROUND = [
+    range(2014, 2015),
+    *(pytest.param(range(first, first + 30), marks=pytest.mark.exhaustive) for first in range(1864, 2164, 30)),
+]
+
+
+@pytest.mark.parametrize("seeds", AROUND)
+def test_repair_with_marks_proves_the_least_where_a_solver_once_failed(seeds: range) -> None:
+    for seed in seeds:
+        check(seed, tiny_repair(seed))

@@ -1,0 +1,237 @@
+"""What each namespace costs everybody, and a budget of it: beyond it the namespace's newest groups wait.
+
+All that is counted is what a tenant writes, so that the answer depends on no clock.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from placer.instance.findings import Finding
+from placer.instance.keys import Key
+from placer.instance.problem import Group, Instance, Pod
+
+__all__ = ["NamespaceBudget", "NamespaceCost", "dearest", "namespace_costs", "parse_budget", "within_budget"]
+
+#: Namespaces that are named where all that costs is told.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceBudget:
+    """What the pods of one namespace may cost at most, those that run among them.
+
+    Parameters
+    ----------
+    terms
+        Distinct things that they ask of other pods and of nodes: terms of pod affinity and anti-affinity, spread
+        constraints, host ports, and what they ask of nodes (selector, affinity, tolerations) as one.
+    resources
+        Distinct resources that they request.
+    bytes
+        Text of their labels and annotations.
+    """
+
+    terms: int = 10_000
+    resources: int = 200
+    bytes: int = 32 * 2**20
+
+
+@dataclass(slots=True)
+class NamespaceCost:
+    """What one namespace costs, by the names of :class:`NamespaceBudget`.
+
+    Parameters
+    ----------
+    namespace
+        Its name.
+    pending, waiting
+        Its pods that wait for us, and those of them that are beyond the budget.
+    daemons
+        Its pods of DaemonSets, and those for which room is held.
+    """
+
+    namespace: str
+    pending: int = 0
+    waiting: int = 0
+    daemons: int = 0
+    terms: set[Hashable] = field(default_factory=set)
+    resources: set[Hashable] = field(default_factory=set)
+    bytes: int = 0
+    _counted: set[tuple[int, ...]] = field(default_factory=set)
+
+    def add(self, pods: Iterable[Pod]) -> None:
+        """Count pods in; what equal pods share is looked at once."""
+        for pod in pods:
+            self.bytes += pod.text_bytes
+            self.daemons += pod.daemon
+            shared = tuple(map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)))
+            if not pod.unsupported and shared not in self._counted:
+                self._counted.add(shared)
+                self.resources.update(pod.requests)
+                self.terms.update(_terms(pod))
+
+    def of(self, kind: str) -> int:
+        """How much of one kind."""
+        found = getattr(self, kind)
+        return found if isinstance(found, int) else len(found)
+
+    def share(self, budget: NamespaceBudget) -> float:
+        """The largest part of a budget that it takes of any kind."""
+        shares: list[float] = [self.of(kind) / max(1, most) for kind, most in asdict(budget).items()]
+        return max(shares)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"namespace": self.namespace} | {each.name: self.of(each.name) for each in fields(self)[1:-1]}
+
+
+def _terms(pod: Pod) -> Iterable[Hashable]:
+    asked = pod.neighbours
+    yield from (*asked.affinity, *asked.anti_affinity, *asked.spread, *pod.host_ports)
+    yield pod.constraints
+
+
+def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:
+    """Namespace to what its pods cost, those beyond a budget among them."""
+    costs = {}
+    for namespace, pods in sorted(_by_namespace(instance).items()):
+        pending = [pod for pod in pods if not pod.node]
+        waiting = sum(pod.key in instance.beyond_budget for pod in pending)
+        costs[namespace] = NamespaceCost(namespace, len(pending), waiting)
+        costs[namespace].add(pods)
+    return costs
+
+
+def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for pod in instance.pods.values():
+        found[pod.namespace].append(pod)
+    return found
+
+
+def dearest(instance: Instance, budget: NamespaceBudget | None) -> list[NamespaceCost]:
+    """Who costs what: the namespaces that spend the largest part of a budget, the default one where there is none."""
+    costs = namespace_costs(instance).values()
+    return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:NAMED]
+
+
+def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:
+    """The instance in which groups wait that would have their namespace cost more than it may.
+
+    Parameters
+    ----------
+    instance
+        Any instance.
+    budget
+        Of each namespace; None: no limit.
+
+    Returns
+    -------
+    Instance
+        ``beyond_budget`` names the pods, and why; each namespace that has any is a finding. The oldest groups of a
+        namespace come first; one that adds nothing to what is spent is within it, however new.
+    """
+    if budget is None:
+        return instance
+    costs = namespace_costs(instance)
+    over = {name: cost for name, cost in costs.items() if cost.share(budget) > 1}
+    groups: dict[str, list[Group]] = defaultdict(list)
+    for group in instance.groups.values():
+        groups[group.key.namespace].append(group)
+    pods = _by_namespace(instance)
+    beyond: dict[Key, str] = {}
+    findings = []
+    for name, cost in over.items():
+        found = _beyond(instance, groups[name], pods[name], cost, budget)
+        if found:
+            findings.append(_finding(cost, budget, len(found)))
+            beyond |= found
+    if not beyond:
+        return instance
+    kept = tuple(sorted((*instance.findings, *findings)))
+    return instance.keeping_held(beyond_budget=beyond, findings=kept)
+
+
+def _beyond(
+    instance: Instance, groups: list[Group], pods: list[Pod], cost: NamespaceCost, budget: NamespaceBudget
+) -> dict[Key, str]:
+    """Pods of one namespace that are beyond its budget, and why."""
+    spent = NamespaceCost(cost.namespace)
+    spent.add(pod for pod in pods if pod.node)
+    found: dict[Key, str] = {}
+    for group in sorted((group for group in groups if group.pending), key=operator.attrgetter("created", "key")):
+        kind = _exceeded(spent, [instance.pods[key] for key in group.pending], budget)
+        if kind is not None:
+            found.update(dict.fromkeys(group.pending, _words(kind, cost, budget)))
+    return found
+
+
+def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) -> str | None:
+    """The first kind of which some more pods would cost more than is left; else they are counted in."""
+    more = NamespaceCost(spent.namespace)
+    more.add(pods)
+    after = {
+        "terms": _together(spent.terms, more.terms),
+        "resources": _together(spent.resources, more.resources),
+        "bytes": spent.bytes + more.bytes if more.bytes else 0,
+    }
+    kind = next((kind for kind, most in asdict(budget).items() if after[kind] > most), None)
+    if kind is None:
+        spent.add(pods)
+    return kind
+
+
+def _together(spent: set[Hashable], more: set[Hashable]) -> int:
+    """How many there are with some more; 0 where these add nothing."""
+    new = len(more - spent)
+    return len(spent) + new if new else 0
+
+
+_SAID: Mapping[str, str] = {
+    "terms": "distinct terms, host ports and node constraints",
+    "resources": "distinct resources",
+    "bytes": "bytes of labels and annotations",
+}
+
+
+def _words(kind: str, cost: NamespaceCost, budget: NamespaceBudget) -> str:
+    allowed: int = getattr(budget, kind)
+    return (
+        f"namespaceBudget.{kind}: found {cost.of(kind):,} {_SAID[kind]} of all pods of namespace {cost.namespace}, "
+        f"expected at most {allowed:,}; its newest pods that add to them wait"
+    )
+
+
+def _finding(cost: NamespaceCost, budget: NamespaceBudget, waiting: int) -> Finding:
+    spent = [f"{kind} {cost.of(kind):,} of {most:,}" for kind, most in asdict(budget).items() if cost.of(kind) > most]
+    said = f"spends {', '.join(spent)}; pods that wait for it: {waiting:,}"
+    return Finding("BudgetExceeded", f"Namespace {cost.namespace}", said)
+
+
+def parse_budget(words: str) -> NamespaceBudget | None:
+    """Read ``terms=N,resources=N,bytes=N``, any of them left out; ``default``, or ``off``: None.
+
+    Raises
+    ------
+    ValueError
+        It is none of these; the text says what was found and what was expected.
+
+    Examples
+    --------
+    >>> parse_budget("terms=50"), parse_budget("off")
+    (NamespaceBudget(terms=50, resources=200, bytes=33554432), None)
+    """
+    if words in ("off", "default"):
+        return None if words == "off" else NamespaceBudget()
+    known, found = {each.name for each in fields(NamespaceBudget)}, {}
+    for each in words.split(","):
+        name, _, number = each.partition("=")
+        if name not in known or not number.isdecimal():
+            raise ValueError(f"found {words!r}, expected off, default, or {'=N,'.join(asdict(NamespaceBudget()))}=N")
+        found[name] = int(number)
+    return replace(NamespaceBudget(), **found)
