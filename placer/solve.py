@@ -563,6 +563,7 @@ class _SolveCall:
         from placer.dense import Solution
         from placer.reasons import reasons
 
+        self._enough()
         until = Deadline(self._limit.at + GRACE - WRITING * verified)
         solution = incumbent.solution or Solution()
         try:

@@ -1,6 +1,6 @@
 """How long single small pods wait for a loop of passes while one tenant's queue is hard.
 
-    python -m tests.benchmarks.lane [--pods 20] [--time-limit 5] [--nowhere 3000] [--sources FOLDER]
+    python -m tests.benchmarks.lane [--pods 20] [--time-limit 5] [--no-gang] [--nowhere 3000] [--sources FOLDER]
 
 Starts an API server of its own, and ``placer run --every 60s`` in a process of its own. A tenant's gang needs a perfect
 packing of all cpu, which a search neither finds nor refutes; with ``--nowhere`` so many pods that fit nowhere wait
@@ -72,12 +72,14 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=5.0)
     parser.add_argument("--nowhere", type=int, default=0)
+    parser.add_argument("--gang", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--sources", type=Path)
     wanted = parser.parse_args()
     draw, over = random.Random(0), threading.Event()
     with started() as (server, api), tempfile.TemporaryFile("w+") as told:
         names = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (EVIL, GOOD)]
-        api.create(*names, *(node(f"n{number:02d}", cpu=f"{CPU}m") for number in range(NODES)), *hard(0))
+        api.create(*names, *(node(f"n{number:02d}", cpu=f"{CPU}m") for number in range(NODES)))
+        api.create(*(hard(0) if wanted.gang else ()))
         flags = ["--kubeconfig", str(server.kubeconfig()), "--every", "60s", "--time-limit", str(wanted.time_limit)]
         where = {} if wanted.sources is None else {"PYTHONPATH": str(wanted.sources.resolve())}
         folder = None if wanted.sources is None else wanted.sources
