@@ -6,7 +6,6 @@ import gc
 import importlib
 import random
 import signal
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from placer.methods import process
+from placer.methods.fork_server import Child
 from tests.cluster.aftermath import check_half_bound, could_be_bound, finish
 from tests.cluster.api import Api
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -88,10 +88,10 @@ def test_a_solver_that_is_killed_in_the_middle_costs_no_more_than_its_answer(
     cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After its first event; what it has said by then may be used."""
-    start, frames, children = process._start, process._frames, list[subprocess.Popen[bytes]]()
+    fork, frames, children = process.SERVER.fork, process._frames, list[Child]()
 
-    def started(*arguments: Any) -> subprocess.Popen[bytes]:
-        children.append(start(*arguments))
+    def forked(*arguments: Any) -> Child:
+        children.append(fork(*arguments))
         return children[-1]
 
     def cut(buffer: bytearray) -> list[tuple[str, Any]]:
@@ -100,13 +100,13 @@ def test_a_solver_that_is_killed_in_the_middle_costs_no_more_than_its_answer(
             children[-1].kill()
         return found
 
-    monkeypatch.setattr(process, "_start", started)
+    monkeypatch.setattr(process.SERVER, "fork", forked)
     monkeypatch.setattr(process, "_frames", cut)
     monkeypatch.setattr(importlib.import_module("placer.solve")._SolveCall, "_proved", lambda *_: False)
     cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
     told = passes("--method", "auto")
     assert children
-    assert children[-1].returncode == -signal.SIGKILL
+    assert children[-1].wait() == -signal.SIGKILL
     assert (told["bound"], told["incomplete"]) == (4, [])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from placer.cluster.reading import unanswered
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.gang_record import packed, read_record
 from placer.methods import process
+from placer.methods.fork_server import Child
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, half_bound, recreate
 from tests.cluster.kubelets import Admission, Impatient, Kubelets
@@ -179,15 +179,14 @@ def _now() -> str:
 def test_a_solver_that_is_killed_costs_no_more_than_its_answer(
     cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    really, killed = process._start, []
+    really, killed = process.SERVER.fork, list[Child]()
 
-    def start(*arguments: Any) -> subprocess.Popen[bytes]:
-        child = really(*arguments)
-        child.kill()
-        killed.append(child.pid)
-        return child
+    def fork(*arguments: Any) -> Child:
+        killed.append(really(*arguments))
+        killed[-1].kill()
+        return killed[-1]
 
-    monkeypatch.setattr(process, "_start", start)
+    monkeypatch.setattr(process.SERVER, "fork", fork)
     monkeypatch.setattr(importlib.import_module("placer.solve")._SolveCall, "_proved", lambda *_: False)
     cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
     told = passes("--method", "auto", "--save", str(tmp_path))

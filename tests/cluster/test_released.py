@@ -324,7 +324,7 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     cache = SchedulerCache(snapshot, made(snapshot, {}).instance)
     # Neither a server nor anything that stops it is asked for: it is looked at what would go out.
     never: tuple[Callable[[], None], ...] = (lambda: None,) * 3
-    work = _Execution(Breaker(None, 1.0), cache, BindingOptions(), None, *never)  # type: ignore[arg-type]
+    work = _Execution(Breaker(None, 1.0), cache, BindingOptions(), None, *never, lambda: 1.0)  # type: ignore[arg-type]
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),
