@@ -57,12 +57,17 @@ def flags(documents: list[dict[str, Any]], folder: Path) -> list[str]:
     return [each.replace("/etc/placer", str(folder)) for each in container["args"]][1:]
 
 
+def roles_of(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The roles of placer's account: those of tenants are aggregated to roles that a cluster has."""
+    roles = [each for each in documents if each["kind"] in ("Role", "ClusterRole")]
+    return [each for each in roles if not any("/aggregate-to-" in key for key in each["metadata"].get("labels", ()))]
+
+
 def granted(documents: list[dict[str, Any]]) -> set[Right]:
-    """Every right that the roles of an overlay give."""
+    """Every right that the roles of an overlay give to placer's account."""
     return {
         Right(group, resource, verb, role["metadata"].get("namespace", ""), name)
-        for role in documents
-        if role["kind"] in ("Role", "ClusterRole")
+        for role in roles_of(documents)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -210,7 +215,7 @@ def test_one_right_less_is_told_with_what_to_do(
     account = Client.connect(config)
     code, before = checked(capsys, *words)
     tried = 0
-    for role in (each for each in documents if each["kind"] in ("Role", "ClusterRole")):
+    for role in roles_of(documents):
         path = deployed.api.path(role)
         for right in sorted(granted([role])):
             _put(deployed, path, less(role, right))
