@@ -41,9 +41,7 @@ SEEDS = range(30)
 def _search_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run searches in this process: hundreds of tiny ones would otherwise spend their time on starting."""
 
-    def run_here(
-        target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], _: float | None
-    ) -> ProcessResult:
+    def run_here(target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], *_: object) -> ProcessResult:
         module, _, function = target.partition(":")
         return ProcessResult(
             ProcessEnd.RETURNED, getattr(importlib.import_module(module), function)(*arguments, on_event)

@@ -674,6 +674,7 @@ def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Gr
         gang.group,
         sub_groups=tuple(_sub_group(gang.group.policies, slot, slots[slot]) for slot in ordered),
         priority=priority,
+        class_priority=gang.priority,
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
         succeeded=_by_role(filter(_counts_on, members)),

@@ -717,6 +717,8 @@ class Group:
         All members that succeeded, those among them that count no more; no rule looks at it.
     min_resources
         ``minResources``; no rule looks at it, other schedulers do (``policies``).
+    class_priority
+        Of the class that its PodGroup names; None: none. Other schedulers go by it whatever its pods state.
     invalid
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
@@ -739,6 +741,7 @@ class Group:
     succeeded: Mapping[str, int] = field(default_factory=dict)
     finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
+    class_priority: int | None = None
     invalid: str | None = None
     disrupted_whole: bool = False
     stated: str = ""

@@ -157,7 +157,7 @@ def test_no_change_is_told_for_optional_pods_that_required_ones_of_others_outdo(
     (entry,) = json.loads(capsys.readouterr().out)
     assert (entry["admitted"], entry["pods"]) == (True, 1)
     told = [(change["message"], [lost["name"] for lost in change["loses"]]) for change in entry["changes"]]
-    assert told == [("raise the priority to 1", ["x-0"])]
+    assert told == [("raise the priority to 1 (its pods must be made again)", ["x-0"])]
 
 
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:

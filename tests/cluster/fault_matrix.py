@@ -272,10 +272,10 @@ ADMISSION: tuple[Admission, ...] = (
 
 _UNHEARD = """
 A pod that its kubelet rejects later than a pass waits (`--settle`, 5 s; it ends as soon as all have
-answered), and that its controller deletes at once, is heard of all the same. A loop (`--every`) waits for no kubelet: it
-has its watches open between passes, too. A gang stays recorded until its kubelets have answered, so that one of which a
-pod is rejected is half-bound to the next pass. A pass records the pods that it has bound and no kubelet has answered
-for; where one of them is gone by the next pass, that asks the server what has happened to failed pods since
+answered), and that its controller deletes at once, is heard of all the same. A loop (`--every`) waits for no kubelet:
+it has its watches open between passes, too. A gang stays recorded until its kubelets have answered, so that one of
+which a pod is rejected is half-bound to the next pass. A pass records the pods that it has bound and no kubelet has
+answered for; where one of them is gone by the next pass, that asks the server what has happened to failed pods since
 (`placer/cluster/reading/unanswered.py`, `tests/cluster/test_unanswered.py`). It takes a second or two, and only then.
 A server remembers about 75 s, and longer where less than a hundred pods change meanwhile; where it has forgotten, is
 silent, or was set back, nothing is assumed, and the line says so (`told.troubles`): such a pod may be bound again, to

@@ -83,7 +83,7 @@ def test_a_release_of_the_chart_takes_away_what_its_values_no_longer_name(deploy
     args = cluster.get("/apis/batch/v1/namespaces/placer/cronjobs/placer")["spec"]["jobTemplate"]["spec"]["template"]
     assert args["spec"]["containers"][0]["args"][-1] == "--inqueue"
     told(*change)
-    assert rights(cluster) == {"placer-read", "placer-record"}
+    assert rights(cluster) == {"placer-read", "placer-record", "placer-edit", "placer-view"}
     told(*remove)
     assert not rights(cluster)
     assert cluster.get("/api/v1/namespaces/placer")["status"]["phase"] == "Active"

@@ -89,7 +89,7 @@ def test_of_a_holder_that_was_killed_it_is_taken_over(
     assert told["seconds"]["lease"] >= 2
 
 
-def test_lost_in_the_middle_the_gang_under_way_is_completed_and_no_other_begun(
+def test_lost_in_the_middle_nothing_more_is_bound(
     cluster: Api, passes: Passes, fast: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.create(*(node(f"n{number}", pods=200, cpu=200) for number in range(2)))
@@ -100,7 +100,7 @@ def test_lost_in_the_middle_the_gang_under_way_is_completed_and_no_other_begun(
     assert told["error"].startswith(f"{FAST} is not held: thief has taken it")
     assert list(told["left"]) == ["PodGroup default/b"]
     assert {name[0] for name in bound(cluster)} == {"a"}
-    assert len(bound(cluster)) == 100
+    assert len(bound(cluster)) < 100  # the thief may be at it already
     assert cluster.get(f"{LEASES}/placer")["spec"]["holderIdentity"] == "thief"  # what is another's is not released
 
 

@@ -226,7 +226,7 @@ RECORD = "/api/v1/namespaces/placer/configmaps/placer-gangs"
 
 
 def test_a_kubelets_long_text_and_a_record_that_was_edited_end_no_pass(cluster: Api, passes: Passes) -> None:
-    """A megabyte of reason in each of two pods; then one byte of the record."""
+    """A megabyte of reason in each of two pods, which placer has not bound; then one byte of the record."""
     odd = [live_pod(f"odd-{at}", namespace="evil", node=f"n{at}", cpu=1) for at in range(2)]
     cluster.create(*(node(f"n{at}") for at in range(4)), *odd)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -237,14 +237,14 @@ def test_a_kubelets_long_text_and_a_record_that_was_edited_end_no_pass(cluster: 
     assert passes()["bound"] == 2
     data = cluster.get(RECORD)["binaryData"]
     assert len("".join(data.values())) < 2_000
-    edited = data["rejected"][:40] + ("A" if data["rejected"][40] != "A" else "B") + data["rejected"][41:]
-    cluster.patch(RECORD, {"binaryData": {"rejected": edited}})
+    edited = data["unanswered"][:20] + ("A" if data["unanswered"][20] != "A" else "B") + data["unanswered"][21:]
+    cluster.patch(RECORD, {"binaryData": {"unanswered": edited}})
     cluster.create(*gang("later", 2))
     told = passes()
     assert told["bound"] == 2
-    assert any("key rejected: found" in each for each in told["told"]["troubles"])
-    assert cluster.get(RECORD)["binaryData"]["unreadable-rejected"] == edited
-    cluster.patch(RECORD, {"binaryData": {"unreadable-rejected": None}})
+    assert any("key unanswered: found" in each for each in told["told"]["troubles"])
+    assert cluster.get(RECORD)["binaryData"]["unreadable-unanswered"] == edited
+    cluster.patch(RECORD, {"binaryData": {"unreadable-unanswered": None}})
     assert passes()["told"]["troubles"] == []
 
 

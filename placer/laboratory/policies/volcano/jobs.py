@@ -29,6 +29,7 @@ __all__ = [
     "JobInfo",
     "SubJob",
     "is_best_effort",
+    "job_priority",
     "read_jobs",
     "required",
     "subjob_order",
@@ -379,6 +380,11 @@ def _wanted(topology: NetworkTopology | None, job: Wanted | None, domains: Hyper
 def _match_index(name: str, policy: str) -> int:
     value = name.removeprefix(policy).removeprefix("-").split("-")[0]
     return int(value) if value.isdecimal() else 0
+
+
+def job_priority(group: Group) -> int:
+    """Of the class that the PodGroup names, whatever its pods state; else of its pods."""
+    return group.priority if group.class_priority is None else group.class_priority
 
 
 def task_order(task: Task) -> tuple[int, int, float, Key]:

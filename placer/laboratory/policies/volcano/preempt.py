@@ -22,7 +22,7 @@ from placer.instance import Group, Key, Pod
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.laboratory.policies.framework import ClusterState, IntArray, Task
 from placer.laboratory.policies.volcano.allocate import Move, Worksheet
-from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort
+from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort, job_priority
 from placer.laboratory.policies.volcano.session import Session
 
 __all__ = ["preempt"]
@@ -217,7 +217,7 @@ class _Preempt:
 
     def _priority(self, pod: Pod) -> int:
         group = self._group(pod)
-        return pod.priority if group is None else group.priority
+        return pod.priority if group is None else job_priority(group)
 
     def _queue(self, pod: Pod) -> str:
         group = self._group(pod)
@@ -230,7 +230,7 @@ class _Preempt:
             pod.group != job.group.key
             and not system
             and self._queue(pod) == job.queue
-            and self._priority(pod) < job.group.priority
+            and self._priority(pod) < job_priority(job.group)
         )
 
     def _evict(self, pod: Pod, sign: int = 1) -> None:

@@ -34,6 +34,7 @@ from placer.laboratory.policies.volcano.jobs import (
     JobInfo,
     SubJob,
     is_best_effort,
+    job_priority,
     read_jobs,
     task_order,
 )
@@ -116,7 +117,7 @@ class Session:
 
     def job_order(self, job: JobInfo) -> tuple[Any, ...]:
         """JobOrderFn: by the plug-ins in their order, then by age, then by name."""
-        keys: Mapping[str, Any] = {"priority": -job.group.priority, "gang": job.ready(), "drf": self.share(job)}
+        keys: Mapping[str, Any] = {"priority": -job_priority(job.group), "gang": job.ready(), "drf": self.share(job)}
         return (*(keys[name] for name in self.settings.job_order), job.group.created, job.uid)
 
     def share(self, job: JobInfo) -> float:
