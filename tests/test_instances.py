@@ -210,6 +210,7 @@ def test_the_table_of_the_planted_tells_what_they_have() -> None:
     assert rows == {}
 
 
+@pytest.mark.exhaustive
 def test_the_index_names_every_family_with_its_sizes() -> None:
     rows = table(LIBRARY / "README.md", "| family | instances | nodes | pending pods | what it is for |")
     assert set(rows) == {f"{readme.parent.name}/" for readme in READMES}

@@ -172,7 +172,7 @@ def _written(control_plane: ControlPlane, user: dict[str, Any], url: str | None)
     return str(path)
 
 
-@pytest.fixture(params=["file", "pod", "plug-in"])
+@pytest.fixture(params=["file", pytest.param("pod", marks=pytest.mark.exhaustive), "plug-in"])
 def source(
     request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Source:
