@@ -22,10 +22,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.bind import started
+from tests.benchmarks.loop import until_bound
 from tests.cluster.api import Api
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
@@ -116,13 +116,8 @@ def _one(api: Api, name: str) -> float:
     """Make a pod; seconds until it has a node."""
     began = time.monotonic()
     api.create(live_pod(name, namespace=GOOD, memory="1Mi"))
-    path = f"/api/v1/namespaces/{GOOD}/pods/{name}"
-    wait_until(partial(_is_bound, api, path), path)
+    until_bound(api, f"/api/v1/namespaces/{GOOD}/pods/{name}")
     return time.monotonic() - began
-
-
-def _is_bound(api: Api, path: str) -> bool:
-    return "nodeName" in api.get(path)["spec"]
 
 
 if __name__ == "__main__":

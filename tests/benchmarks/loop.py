@@ -54,10 +54,14 @@ def _one(api: Api, name: str) -> float:
     """Make a gang; seconds until the last of its pods has a node."""
     api.create(*gang(name, PODS))
     began = time.monotonic()
-    for number in range(PODS):
-        path = f"/api/v1/namespaces/default/pods/{name}-{number}"
-        wait_until(partial(_is_bound, api, path), path)
+    until_bound(api, *(f"/api/v1/namespaces/default/pods/{name}-{number}" for number in range(PODS)))
     return time.monotonic() - began
+
+
+def until_bound(api: Api, *paths: str) -> None:
+    """Wait until each of some pods has a node."""
+    for path in paths:
+        wait_until(partial(_is_bound, api, path), path)
 
 
 def _is_bound(api: Api, path: str) -> bool:
