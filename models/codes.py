@@ -20,7 +20,7 @@ SECTIONS: tuple[tuple[str, str, Mapping[str, Code]], ...] = (
         "Why a group stays pending: `groups[].reason` of a Placement, and the first word of the message that a "
         "waiting pod carries in a cluster. It is the first in this order that keeps the group out when it is alone "
         "with the pods that run now. `Outcompeted` is said where none of those before it does; `NotDecided` where "
-        "there was no time to tell.",
+        "there was no time to decide.",
         REASONS,
     ),
     (

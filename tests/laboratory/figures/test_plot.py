@@ -278,7 +278,7 @@ def test_json_is_the_figure_in_numbers(lines: Path, capsys: Capture) -> None:
     [
         ("notes\n", [], 3, "line 1: found 'notes\\n', expected a line of placer sweep"),
         ('{"policy": "auto"}\n', [], 3, "line 1: found"),
-        ("", [], 3, "found nothing, expected lines of placer sweep, or what placer compare --json prints"),
+        ("", [], 3, "found nothing, expected lines of placer sweep, or output of placer compare --json"),
         ("[]", [], 3, "found an empty array, expected lines of placer sweep"),
         ("[1, 2", [], 3, "found no JSON"),
         ('[{"colour": 1}]', [], 3, "entry 1: found {'colour': 1}, expected lines of placer sweep, or what"),
@@ -288,7 +288,7 @@ def test_json_is_the_figure_in_numbers(lines: Path, capsys: Capture) -> None:
             line("a.json", "auto", 5).text() + "\n",
             ["--figure", "size"],
             3,
-            "size: found 1 runs whose number of nodes is not told, expected runs that have what this figure shows",
+            "size: found 1 runs whose number of nodes is not stated, expected runs that this figure can show",
         ),
         ("", ["--figure", "cake"], 2, "cake"),
         ("", ["-o", "figure.gif"], 2, "found no known ending, expected one of .pdf, .svg, .png, .csv"),
