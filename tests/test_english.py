@@ -28,7 +28,7 @@ LEFT: dict[str, tuple[int, int, int]] = {
     "README.md": (42, 83, 30),
     "deploy": (22, 10, 1),
     "docs": (30, 114, 47),
-    "models": (197, 279, 87),
+    "models": (187, 242, 75),
     "placer": (8, 0, 1),
     "placer/cli": (1, 0, 0),
     "placer/cluster": (1, 0, 0),
