@@ -149,7 +149,7 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": RIVALS}))
     assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
-    said = "What volcano puts first is not known: policy volcano, which mimics it, did not come to its end in time"
+    said = "The order of volcano is not known: policy volcano, which mimics it, did not come to its end in time"
     assert said in capsys.readouterr().out
 
 

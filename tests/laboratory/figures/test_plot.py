@@ -281,7 +281,7 @@ def test_json_is_the_figure_in_numbers(lines: Path, capsys: Capture) -> None:
         ("", [], 3, "found nothing, expected lines of placer sweep, or output of placer compare --json"),
         ("[]", [], 3, "found an empty array, expected lines of placer sweep"),
         ("[1, 2", [], 3, "found no JSON"),
-        ('[{"colour": 1}]', [], 3, "entry 1: found {'colour': 1}, expected lines of placer sweep, or what"),
+        ('[{"colour": 1}]', [], 3, "entry 1: found {'colour': 1}, expected lines of placer sweep, or output"),
         (LINES[1].text() + "\n", ["--figure", "gap"], 3, "gap: found 1 runs with one answer and no trace, expected"),
         (LINES[3].text() + "\n", ["--figure", "placed"], 3, "placed: found 1 runs of placements that break rules"),
         (
