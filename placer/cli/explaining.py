@@ -269,10 +269,10 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
 
 def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
-    yield f"  Mimicry, not the scheduler itself: policy {policy} {ends}."
+    yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
     names = [f"{key.namespace}/{key.name}" for key in told.first]
     shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
-    yield f"    Before it goes {', '.join(shown)}." if shown else "    Nothing goes before it."
+    yield f"    Served before it: {', '.join(shown)}." if shown else "    No group is served before it."
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
@@ -306,7 +306,7 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
     """One correction set; the group fits as soon as all of it is lifted, and not before."""
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
-    yield first if number == 0 else f"  It would be enough instead to resolve{' all of' if several else ''}:"
+    yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
     for cause in causes:
         rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
         yield f"    {cause.code}{rules}: {cause.message}"

@@ -84,7 +84,7 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
     [
         ("cordoned and without a GPU", "with one more: resolve one of the causes first, then explain again with it"),
         ("extended resource", "No change that was tried admits it, alone or with one more.\n"),
-        ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
+        ("missing, and one rack", "Alternatively, it would be enough to resolve all of:\n"),
     ],
 )
 def test_what_is_said_where_one_change_is_not_enough(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:

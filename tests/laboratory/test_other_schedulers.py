@@ -189,9 +189,9 @@ def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "PodGroup default/c waits for scheduler volcano." in told
     assert "placer would admit it: 2 pods placed under r" in told
-    assert "Mimicry, not the scheduler itself: policy volcano leaves it waiting." in told
-    assert "Before it goes default/a, default/b." in told
-    assert "does not from default/b on" in told
+    assert "Simulation, not the scheduler itself: policy volcano leaves it waiting." in told
+    assert "Served before it: default/a, default/b." in told
+    assert "but not after default/b." in told
     assert main(["explain", str(path), "--group", "c", "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)
     assert entry["causes"] == []
