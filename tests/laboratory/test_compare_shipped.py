@@ -121,7 +121,7 @@ def by_policy(table: str) -> dict[str, list[str]]:
 
 
 def as_shown(values: Iterable[Value]) -> list[str]:
-    """Values as README shows them: amounts in nodes' worth."""
+    """Values as README shows them: amounts in nodes."""
     return [f"{each.value / 1e6:,.1f}" if is_amount(each.name) else f"{each.value:,}" for each in values]
 
 
