@@ -45,10 +45,10 @@ def page_of(room: str) -> str:
 
 
 def as_markdown(room: str) -> str:
-    """The page of a room: what its first lines say, and its public names."""
+    """The page of a room: its first lines and its public names. A search finds every other page first."""
     members = "".join(f"\n        - {name}" for name in sorted(_public(room), key=str.lower))
     options = f"    options:\n      heading_level: 1\n      show_root_full_path: true\n      members:{members}\n"
-    return f"---\ntitle: {room}\n---\n\n::: placer.{room}\n{options}"
+    return f"---\ntitle: {room}\nsearch:\n  boost: 0.1\n---\n\n::: placer.{room}\n{options}"
 
 
 def rooms_as_markdown() -> str:
