@@ -1,10 +1,10 @@
 """Pages whose commands run: what a page says to type is typed, and what it says is printed is what is printed.
 
 A fenced block with a ``title`` is a file; one of ``sh`` or ``python`` is run, all of a page in one folder, one after
-the other. One of ``bash`` needs a network or a cluster and is not run. The ``text`` block that follows is the output; one
-that ends with ``...`` shows its first lines. A command without such a block prints nothing. A block of ``console`` is
-both: a command behind ``$``, and below it the output. After a change of the output,
-``python -m tests.docs.pages [PAGE...]`` writes the pages again; read the difference.
+the other. One of ``bash`` needs a network or a cluster and is not run. The ``text`` block that follows is the output;
+one that ends with ``...`` shows its first lines. A command without such a block prints nothing. A block of ``console``
+is both: a command behind ``$``, and below it the output. After a change of the output, ``python -m tests.docs.pages
+[PAGE...]`` writes the pages again; read the difference.
 """
 
 from __future__ import annotations
@@ -91,7 +91,13 @@ def _printed(block: Block, folder: Path) -> str:
     environment = {**os.environ, "PATH": path, "PYTHONPATH": python, "COLUMNS": COLUMNS}
     words = {"sh": ["bash", "-c"], "python": [sys.executable, "-c"]}[block.language]
     done = subprocess.run(
-        [*words, _INSTALL.sub("", block.text)], cwd=folder, env=environment, text=True, stdout=-1, stderr=subprocess.STDOUT, check=False
+        [*words, _INSTALL.sub("", block.text)],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=-1,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     assert done.returncode == 0, f"{block.text}ends with {done.returncode}:\n{done.stdout}"
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())

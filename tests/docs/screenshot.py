@@ -14,7 +14,7 @@ from tests.browsers import chromium
 
 ROOT = Path(__file__).parents[2]
 #: The cluster of README's questions.
-INSTANCE = ROOT / "docs" / "examples" / "busy.yaml"
+INSTANCE = "docs/examples/busy.yaml"
 PICTURE = ROOT / "docs" / "assets" / "report.png"
 WIDTH, HEIGHT = 1280, 800
 
@@ -23,8 +23,8 @@ def main() -> None:
     """Make the report, and take its first screen."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        words = [sys.executable, "-m", "placer", "report", str(INSTANCE), "-o", str(page)]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        words = [sys.executable, "-m", "placer", "report", INSTANCE, "-o", str(page)]
+        subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         for browser in chromium():
             size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
             features = [{"name": "prefers-color-scheme", "value": "light"}]
