@@ -281,7 +281,6 @@ def test_texts_have_contrast(opened: Any, scheme: str) -> None:
         ("kueue", "kueue.html"),
         ("karpenter", "autoscalers.html"),
         ("LWS", "support.html"),
-        ("time-limit", "commands.html"),
     ],
 )
 def test_a_search_from_a_folder_finds_pages_before_the_api(opened: Any, asked: str, page: str) -> None:
