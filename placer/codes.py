@@ -763,7 +763,8 @@ EVENTS: Mapping[EventReason, Code] = {
     ),
     "Defragmented": Code(
         "The pod was evicted to be placed elsewhere, so that there is room or a domain is empty, as `placer defrag "
-        "--apply` was asked for; what its controller makes in its place goes to the node that the Event names.",
+        "--apply` was asked for, or so that there is room for pods of lost nodes (`placer repair --apply`); what its "
+        "controller makes in its place goes to the node that the Event names.",
         "evicted from Node n1 to be placed on Node n5 so that HyperNode rack-3 is empty",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
