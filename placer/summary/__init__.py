@@ -6,7 +6,7 @@ Belongs here: text for people, in the words of :mod:`placer.words`. Does not: de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -24,13 +24,15 @@ from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verd
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
 __all__ = [
-    "as_html",
+    "as_text",
     "cluster_size",
     "counts",
     "print_findings",
     "print_summary",
     "print_violations",
+    "recorded",
     "still_fits",
+    "to_html",
 ]
 
 #: Columns of what notebooks show.
@@ -75,8 +77,13 @@ def print_summary(
         console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
 
 
-def as_html(result: Result) -> str:
-    """The summary as HTML, as notebooks show it."""
+def as_text(printed: Callable[[Console], None]) -> str:
+    """What is printed as plain text, without blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in recorded(printed).export_text().splitlines())
+
+
+def recorded(printed: Callable[[Console], None]) -> Console:
+    """A console that has recorded what is printed, as wide as what notebooks show."""
     from io import StringIO
 
     console = Console(
@@ -84,10 +91,16 @@ def as_html(result: Result) -> str:
         record=True,
         width=NOTEBOOK_WIDTH,
         highlight=False,
+        emoji=False,
         color_system=None,
         force_jupyter=False,  # else rich shows in a notebook what is printed here, beside what is returned
     )
-    print_summary(result, console)
+    printed(console)
+    return console
+
+
+def to_html(console: Console) -> str:
+    """What a console has recorded as HTML."""
     return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
 
 
