@@ -38,16 +38,13 @@ __all__ = [
     "defrag",
     "explain",
     "generate",
-    "html_of",
     "plot",
     "preempt",
     "read",
     "repair",
     "report",
-    "save_result",
     "score",
     "solve",
-    "summary_of",
     "verify",
 ]
 

@@ -128,7 +128,7 @@ class Model:
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> list[Document]:
-        """Add equal pods, ``NAME-0`` and so on.
+        """Add equal pods, ``NAME-0`` and so on, of a controller, so that those that run may be evicted and moved.
 
         Parameters
         ----------
@@ -147,12 +147,13 @@ class Model:
         """
         amounts = _amounts(cpu, memory, gpus, resources)
         spec = {"priority": priority, "containers": [{"name": "main", "resources": {"requests": amounts}}]}
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
         metadata = {"namespace": namespace, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
         found: list[Document] = [
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": f"{name}-{number}", **metadata},
+                "metadata": {"name": f"{name}-{number}", **metadata, "ownerReferences": [owner]},
                 "spec": {**spec, **({} if node is None else {"nodeName": node})},
                 "status": {"phase": "Pending" if node is None else "Running"},
             }

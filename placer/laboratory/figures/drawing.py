@@ -29,6 +29,8 @@ DASHES = ("-", "--", "-.", ":")
 WIDTH, HEIGHT = 6.4, 4.2
 #: ... and of a name on an upright axis, at least, and of each line of it.
 ROW, LINE = 0.32, 0.11
+#: Most nodes of a picture that has gaps between them.
+APART = 50
 #: Below this a logarithmic axis that has a zero is linear.
 LINEAR = 0.01
 
@@ -115,10 +117,10 @@ def _draw_blocks(
     axes: Any, instance: Instance, placement: Placement, columns: Mapping[str, int], *, in_gpus: bool
 ) -> None:
     """Draw a block for each pod on top of those that are on its node already."""
-    tops = dict.fromkeys(columns, 0.0)
+    tops, wide = dict.fromkeys(columns, 0.0), 0.9 if len(columns) <= APART else 1.0
     for pod, node, colour in _coloured(instance, placement):
         height = gpus_in(pod.requests) if in_gpus else 10 * _share(pod.requests, instance.nodes[node].allocatable)
-        axes.bar(columns[node], height, 0.9, tops[node], color=colour, linewidth=0)
+        axes.bar(columns[node], height, wide, tops[node], color=colour, linewidth=0)
         tops[node] += height
 
 
