@@ -527,9 +527,9 @@ class Comparison(list["ComparisonRow"]):
 
     def _repr_html_(self) -> str:
         from placer.laboratory.commands.comparing import print_rows
-        from placer.summary import recorded, to_html
+        from placer.summary import as_html
 
-        return to_html(recorded(partial(print_rows, self.instance, list(self))))
+        return as_html(partial(print_rows, self.instance, list(self)))
 
 
 def compare(
@@ -713,9 +713,9 @@ def report(
 
 def html_of(result: Result) -> str:
     """The summary of a result as HTML."""
-    from placer.summary import recorded, to_html
+    from placer.summary import as_html
 
-    return to_html(recorded(partial(_print, result, False)))
+    return as_html(partial(_print, result, False))
 
 
 def summary_of(result: Result, wide: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from placer.cli.snapshotting import add_cluster
@@ -45,12 +46,16 @@ def source(options: argparse.Namespace) -> Sequence[str | Text]:
         return list(options.instance)
     from placer.cluster import Client, take
     from placer.instance import ANY_SCHEDULER
+    from placer.manifests import Text
     from placer.progress import Progress
 
     client = Client.connect(options.kubeconfig, options.context)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         name = options.scheduler_name or ANY_SCHEDULER
-        return [take(client, name, lambda what, count: progress.phase(f"{what} {count:,}")).text()]
+        taken = take(client, name, lambda what, count: progress.phase(f"{what} {count:,}"))
+    text = BytesIO()
+    taken.write_text(text)
+    return [Text("cluster", text.getvalue())]
 
 
 def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:

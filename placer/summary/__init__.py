@@ -24,15 +24,14 @@ from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verd
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
 __all__ = [
+    "as_html",
     "as_text",
     "cluster_size",
     "counts",
     "print_findings",
     "print_summary",
     "print_violations",
-    "recorded",
     "still_fits",
-    "to_html",
 ]
 
 #: Columns of what notebooks show.
@@ -77,13 +76,19 @@ def print_summary(
         console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
 
 
+def as_html(printed: Callable[[Console], None]) -> str:
+    """What is printed as HTML, as notebooks show it."""
+    return _recorded(printed).export_html(
+        inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>'
+    )
+
+
 def as_text(printed: Callable[[Console], None]) -> str:
     """What is printed as plain text, without blanks at the ends of lines."""
-    return "\n".join(line.rstrip() for line in recorded(printed).export_text().splitlines())
+    return "\n".join(line.rstrip() for line in _recorded(printed).export_text().splitlines())
 
 
-def recorded(printed: Callable[[Console], None]) -> Console:
-    """A console that has recorded what is printed, as wide as what notebooks show."""
+def _recorded(printed: Callable[[Console], None]) -> Console:
     from io import StringIO
 
     console = Console(
@@ -97,11 +102,6 @@ def recorded(printed: Callable[[Console], None]) -> Console:
     )
     printed(console)
     return console
-
-
-def to_html(console: Console) -> str:
-    """What a console has recorded as HTML."""
-    return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
 
 
 def _headline(document: PlacementDocument, result: Result) -> Text:
