@@ -204,6 +204,16 @@ def _placement(instance: Instance, value: Placed) -> Placement:
     return value
 
 
+def _asked(instance: Instance, value: Placed) -> tuple[Instance, Placement]:
+    """The instance that a placement speaks of, with wanted pods and without lost nodes; and the placement."""
+    from placer.disruption import as_asked
+
+    placement = _placement(instance, value)
+    if placement.wanted and id(instance) in _ORIGINS:
+        instance = _origin(instance).again(placement.wanted)
+    return as_asked(instance, placement), placement
+
+
 @contextmanager
 def _progress(display: bool, limit: float | None = None) -> Iterator[Progress]:
     from placer.progress import Progress
@@ -306,7 +316,7 @@ def verify(instance: Instance, placement: Placed) -> list[Violation]:
     """
     from placer.verify import verify as judge
 
-    return judge(instance, _placement(instance, placement))
+    return judge(*_asked(instance, placement))
 
 
 def score(instance: Instance, placement: Placed) -> Score:
@@ -319,7 +329,7 @@ def score(instance: Instance, placement: Placed) -> Score:
     """
     from placer.score import score as measure
 
-    return measure(instance, _placement(instance, placement))
+    return measure(*_asked(instance, placement))
 
 
 def explain(
@@ -695,19 +705,24 @@ def report(
     from placer.document import bindings_document, placement_document
     from placer.manifests import Text
     from placer.report import contents, page, told_apart
-    from placer.terminal import writable
+    from placer.terminal import writable, written
 
-    target = Path(output)
-    sources: list[Any] = [*_origin(instance).sources]
+    origin, target = _origin(instance), Path(output)
+    sources: list[Any] = [*origin.sources]
     writable([target], (".html",))
-    if isinstance(placement, Result):
-        sources.append(Text("placement", json.dumps(placement_document(placement).as_dict()).encode()))
-    elif placement is not None:
-        document = bindings_document(_placement(instance, placement))
+    if placement is not None:
+        placed = _placement(instance, placement)
+        if isinstance(placement, Result):
+            document = placement_document(placement).as_dict()
+        else:
+            document = bindings_document(placed)
         sources.append(Text("placement", json.dumps(document).encode()))
+        instance = origin.again(placed.wanted) if placed.wanted else instance
     if comparison is not None:
         sources.append(Text("comparison", json.dumps([row.as_dict() for row in comparison]).encode()))
-    target.write_text(page(contents(instance, told_apart(sources), strict=strict)), encoding="utf-8")
+    found = contents(instance, told_apart(sources), strict=strict)
+    with written(str(target)):
+        target.write_text(page(found), encoding="utf-8")
     return target
 
 

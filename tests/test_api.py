@@ -228,6 +228,8 @@ def test_plans_say_what_their_commands_print(
     for (command, *options), found in plans.items():
         main([command, path, *options])
         assert found.summary().split() == capsys.readouterr().out.split()
+        assert placer.verify(instance, found) == []
+        assert "notebook-0" in placer.report(instance, found, tmp_path / f"{command}.html").read_text()
     with pytest.raises(UsageError, match="want, free_domains: found both or neither"):
         placer.defrag(instance)
 
