@@ -21,6 +21,7 @@ __all__ = [
     "OK",
     "add_asking",
     "add_command",
+    "add_inputs",
     "add_reading",
     "add_what_if",
     "asked_about",
@@ -47,6 +48,26 @@ def add_command(
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
     return parser
+
+
+class _Inputs(argparse.Action):
+    """Takes files in any position, with ``-f`` before them or without."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Append files."""
+        more = [values] if isinstance(values, str) else values
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *more])
+
+
+def add_inputs(
+    parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
+) -> None:
+    """Add INSTANCE... and ``-f``, which is the same; ``text`` is its help; ``needed``: there must be one."""
+    files = parser.add_argument(dest, nargs="*", action=_Inputs, default=[], metavar=metavar, help=text)
+    files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
+    parser.add_argument(
+        "-f", "--filename", dest=dest, action=_Inputs, default=[], metavar="FILE", help=f"the same as {metavar}"
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:

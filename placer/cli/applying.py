@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_cooling, add_lease, lease_of
+from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
 from placer.legible import legible
 from placer.terminal import console, is_edited, write
@@ -34,9 +35,9 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--gone-within",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
     )
     add_cooling(group)

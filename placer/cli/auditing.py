@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
@@ -40,7 +41,7 @@ def add_audit(commands: Any) -> None:
     add_source(parser)
     add_asking(parser)
     parser.add_argument(
-        "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
     )
     parser.add_argument(
         "--sums", action="store_true", help="the cluster's sums alone: what is stranded, what still fits"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.methods.search_limits import limit_faults
@@ -47,7 +48,9 @@ def add_explain(commands: Any) -> None:
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     add_scheduler_config(asking)
     add_what_if(parser)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.terminal import (
     OK,
@@ -87,7 +88,9 @@ def add_repair(commands: Any) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     """Add what both take; give the group of flags."""
     asking = parser.add_argument_group("asking")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     asking.add_argument(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, add_reading, read_instance, writable, written
+from placer.terminal import OK, add_command, add_inputs, add_reading, read_instance, writable, written
 
 __all__ = ["add_report"]
 
@@ -22,9 +22,8 @@ def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
     parser = add_command(commands, "report", "one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
-    )
+    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
+    add_inputs(parser, text, needed=True, dest="files", metavar="FILE")
     add_reading(parser)
     parser.add_argument(
         "-o", dest="output", metavar="FILE", default="-", help="the page, .html; - is stdout (default, not a terminal)"

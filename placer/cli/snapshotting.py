@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.deadline import duration
 from placer.terminal import ENDINGS, OK, add_command, writable, written
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def add_cooling(parser: Any) -> None:
     """Add the flag for nodes that cool down."""
     parser.add_argument(
         "--cool-down",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
         "several kubelets reject backs off itself",
     )

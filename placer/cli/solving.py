@@ -9,9 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import namespace_budget
+from placer.deadline import duration
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
-from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
+from placer.terminal import (
+    OK,
+    add_command,
+    add_inputs,
+    add_reading,
+    add_what_if,
+    console,
+    read_instance,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.document import PlacementDocument
@@ -25,11 +36,11 @@ VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    add_inputs(parser, "files, folders or - (YAML, JSON, gzip)", needed=True)
     add_reading(parser, lenient=True)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
-    search.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the whole call (default 60)")
+    search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
     search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
@@ -52,7 +63,7 @@ def add_solve(commands: Any) -> None:
 def add_verify(commands: Any) -> None:
     """Add ``verify`` and its flags."""
     parser = add_command(commands, "verify", "judge any placement, print every violation", _verify)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_inputs(parser, "files, folders or -", needed=True)
     parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
     add_reading(parser, lenient=True)
 
@@ -60,7 +71,7 @@ def add_verify(commands: Any) -> None:
 def add_expand(commands: Any) -> None:
     """Add ``expand`` and its flags."""
     parser = add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_inputs(parser, "files, folders or -", needed=True)
     add_reading(parser)
     parser.add_argument(
         "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from placer.cli import main
+from placer.cli.program import parser
 from tests.support import node, pod, pod_group
 
 Capture = pytest.CaptureFixture[str]
@@ -92,3 +93,28 @@ def test_the_namespace_of_the_context_is_the_users_own(context: str | None, foun
     path = tmp_path / "config"
     path.write_text(json.dumps(KUBECONFIG))
     assert context_namespace(str(path), context) == found
+
+
+def test_files_are_given_with_f_or_without(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    more = tmp_path / "more.json"
+    more.write_text(json.dumps(pod("more", namespace="team-c", gpu=8)))
+    for words in (["-f", cluster, "-f", str(more)], [cluster, str(more)], [cluster, "-f", str(more)]):
+        assert main(["solve", "--json", "--method", "greedy", *words]) == 0
+        assert json.loads(capsys.readouterr().out)["instance"]["pods"] == 5
+    assert main(["solve"]) == 2
+    assert "required: INSTANCE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [("10s", 10), ("2m", 120), ("1m30s", 90), ("45", 45), ("0.5", 0.5), ("500ms", 0.5)]
+)
+def test_seconds_may_be_a_duration(words: str, seconds: float) -> None:
+    for command in (["solve", "x"], ["explain"], ["preempt"], ["audit"], ["compare", "x"], ["sweep", "x"]):
+        assert parser().parse_args([*command, "--time-limit", words]).time_limit == seconds
+    assert parser().parse_args(["run", "--cool-down", words]).cool_down == seconds
+
+
+def test_what_is_no_duration_is_refused(capsys: Capture) -> None:
+    assert main(["solve", "x", "--time-limit", "10 s"]) == 2
+    expected = "found '10 s', expected a number of seconds, or a duration such as 10s or 2m"
+    assert expected in capsys.readouterr().err

@@ -12,7 +12,7 @@ from placer.cli.snapshotting import add_cluster
 from placer.cli.topology.shared import in_cluster
 from placer.errors import UsageError
 from placer.legible import legible
-from placer.terminal import OK, add_command, writable, write
+from placer.terminal import OK, add_command, add_inputs, writable, write
 
 if TYPE_CHECKING:
     from placer.discovery import Discovery
@@ -27,11 +27,8 @@ def add_discover(topics: Any) -> None:
     """Add ``topology discover`` and its flags."""
     text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
     parser = add_command(topics, "discover", text, _discover)
-    parser.add_argument(
-        "instance",
-        nargs="*",
-        metavar="INSTANCE",
-        help="files, folders or - with the nodes; none: those of a cluster, with --from none at all",
+    add_inputs(
+        parser, "files, folders or - with the nodes; none: those of a cluster, with --from none at all", needed=False
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
     source = parser.add_mutually_exclusive_group(required=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.deadline import duration
 from placer.errors import BadInstance, UsageError
 from placer.laboratory.commands.comparing_passes import compare_passes
 from placer.laboratory.commands.shared import (
@@ -27,6 +28,7 @@ from placer.tables import Column, tables
 from placer.terminal import (
     OK,
     add_command,
+    add_inputs,
     add_reading,
     add_what_if,
     console,
@@ -58,7 +60,7 @@ def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
     parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    parser.add_argument("instance", nargs="*", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    add_inputs(parser, "files, folders or - (YAML, JSON, gzip)", needed=False)
     parser.add_argument(
         "--passes",
         nargs=2,
@@ -74,7 +76,7 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
+    rows.add_argument("--time-limit", type=duration, metavar="DURATION", help="of each method (default 60)")
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")

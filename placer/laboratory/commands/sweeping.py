@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cores import usable_cores
+from placer.deadline import duration
 from placer.errors import StrictFindings
 from placer.laboratory.commands.shared import (
     BREAKS,
@@ -23,7 +24,7 @@ from placer.laboratory.commands.shared import (
 )
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_reading, console, writable
+from placer.terminal import OK, add_command, add_inputs, add_reading, console, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +49,7 @@ def add_sweep(commands: Any) -> None:
     """Add ``sweep`` and its flags."""
     parser = add_command(commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep)
     parser.description = TEXT
-    parser.add_argument("word", nargs="+", metavar="FAMILY|INSTANCE", help="see above")
+    add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
     parser.add_argument(
         "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
     )
@@ -61,7 +62,9 @@ def add_sweep(commands: Any) -> None:
     )
     add_scheduler_config(parser)
     add_reading(parser)
-    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of each method (default 60)")
+    parser.add_argument(
+        "--time-limit", type=duration, default=60.0, metavar="DURATION", help="of each method (default 60)"
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
     parser.add_argument(
