@@ -5,36 +5,45 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
 from placer.legible import safe_lines, styled
+from placer.version import API_VERSION
 
 if TYPE_CHECKING:
     from placer.instance import GroupKey, Instance
     from placer.manifests import Text
 
 __all__ = [
+    "FORMATS",
     "OK",
     "add_asking",
     "add_command",
     "add_inputs",
+    "add_output",
     "add_reading",
     "add_what_if",
     "asked_about",
     "console",
+    "headed",
     "home_of",
     "is_edited",
+    "listed",
+    "put",
     "read_instance",
+    "tell",
     "writable",
     "write",
     "written",
 ]
 
 OK = 0
+
+FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
 PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
 
@@ -193,6 +202,110 @@ def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, e
         without=getattr(asked, "without", ()),
         set_=getattr(asked, "set_", ()),
     )
+
+
+class _Output(argparse.Action):
+    """Takes a format, or else a file."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Remember the word as what it is."""
+        setattr(namespace, "format" if values in FORMATS else self.dest, values)
+
+
+def add_output(parser: Any, text: str, default: str | None = None) -> None:
+    """Add ``-o`` of a command that writes a file; ``text`` says which; ``parser`` may be a group of flags."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="output",
+        action=_Output,
+        metavar="FILE|FORMAT",
+        default=default,
+        help=f"{text}; or how to print: {', '.join(FORMATS)}",
+    )
+
+
+def headed(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a document of placer's with its version and kind."""
+    return {"apiVersion": API_VERSION, "kind": kind, **content}
+
+
+def listed(kind: str, items: Iterable[Any]) -> dict[str, Any]:
+    """Give a list of placer's."""
+    return headed(kind, {"items": list(items)})
+
+
+def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None = None) -> None:
+    """Print a document, or several, in the format of ``-o``, else as JSON.
+
+    Parameters
+    ----------
+    document
+        Plain values.
+    options
+        Those of the command.
+    names
+        What ``-o name`` prints; None: what the entries of the document are called.
+
+    Raises
+    ------
+    UsageError
+        Names are asked for, and the document has none.
+    """
+    from placer.manifests.writing import to_json, to_yaml
+
+    if options.format == "name":
+        text = "".join(f"{each}\n" for each in dict.fromkeys(names_in(document) if names is None else names))
+    else:
+        text = to_yaml(document) if options.format == "yaml" else to_json(document)
+    sys.stdout.write(text)
+
+
+def names_in(document: Any) -> Iterator[str]:
+    """Give the names of the entries of a document, in the form in which options take them.
+
+    Raises
+    ------
+    UsageError
+        It has no entries that have names.
+    """
+    if not isinstance(document, Mapping):
+        entries: Iterable[Any] = document
+    else:
+        entries = next((document[key] for key in _ENTRIES if isinstance(document.get(key), (list, tuple))), [document])
+    for each in entries:
+        yield _name_of(each)
+
+
+#: Where a document may have its entries.
+_ENTRIES = ("items", "groups", "domains", "checks", "violations")
+
+
+def _name_of(entry: Any) -> str:
+    """The name of an object, a group or something else that has one."""
+    if isinstance(entry, Mapping):
+        group = entry.get("group", entry)
+        if isinstance(group, Mapping) and {"kind", "namespace", "name"} <= set(group):
+            return f"{group['kind'].lower()}/{group['namespace']}/{group['name']}"
+        if "metadata" in entry:
+            head, where = str(entry.get("kind", "object")).lower(), entry["metadata"]
+            return "/".join(filter(None, (head, where.get("namespace"), where.get("name"))))
+        if "subjects" in entry:
+            return ", ".join(map(str, entry["subjects"]))
+        for key in ("policy", "name", "check"):
+            if isinstance(entry.get(key), str):
+                return str(entry[key])
+    raise UsageError("-o name: found a document whose entries have no names, expected json, yaml or wide")
+
+
+def put(documents: Any, options: argparse.Namespace, as_json: bool = False) -> None:
+    """Write objects to the file of ``-o``; without one print them, as YAML or as JSON where no format is asked for."""
+    if options.output not in (None, "-"):
+        write(documents, options.output)
+    elif options.format == "name":
+        tell(documents, options)
+    else:
+        write(documents, "-", as_json=options.format == "json" or (as_json and options.format != "yaml"))
 
 
 def write(document: Any, target: str, as_json: bool | None = True) -> None:

@@ -11,7 +11,7 @@ from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
 from placer.legible import legible
-from placer.terminal import console, is_edited, write
+from placer.terminal import console, headed, is_edited, tell
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
     if done.result is None:
         return
     if options.json:
-        write(_document(done), "-")
+        tell(headed("AppliedPlan", _document(done)), options, _document(done)["applied"]["evicted"])
         return
     terminal = console()
     for line in _lines(done):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, headed, listed, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -67,8 +65,8 @@ def _audit(options: argparse.Namespace) -> int:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
 
     if options.json:
-        document = _sums(sums()) if options.sums else [each.as_dict() for each in entries]
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        rows = (each.as_dict() for each in entries)
+        tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
             _print_groups(entries)

@@ -14,7 +14,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
         both = zip(found, elsewhere, strict=True)
-        _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
+        entries = (one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both)
+        tell(listed("ExplanationList", entries), options)
     elif not found:
         _say(_nothing(case.instance.absent_work))
     else:
@@ -170,7 +171,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 
     found = explain_job(case, keys, deadline)
     if options.json:
-        _print_json([each.as_dict() for each in found])
+        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
     else:
         fits = [
             f"{each.explanation.group.namespace}/{each.explanation.group.name}"
@@ -194,7 +195,7 @@ def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], dea
         if not options.json:
             _say(_told_of_copies(found, left, spare))
     if options.json:
-        _print_json(entries)
+        tell(listed("CopiesList", entries), options)
     return OK
 
 
@@ -204,10 +205,6 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
 def _say(lines: Iterator[str]) -> None:

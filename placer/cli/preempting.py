@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -18,11 +17,14 @@ from placer.terminal import (
     OK,
     add_asking,
     add_command,
+    add_output,
     add_what_if,
     asked_about,
     console,
     home_of,
+    listed,
     read_instance,
+    tell,
     writable,
     write,
 )
@@ -93,9 +95,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
     )
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    asking.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
@@ -266,7 +266,8 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
         write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
-        print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
+        entries = (row | {"placement": document} for row, document in rows)
+        tell(listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
 
@@ -283,7 +284,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.output:
         write(document, options.output)
     if options.json and options.output != "-":
-        write(document, "-")
+        tell(document, options, _going(result))
     elif options.output != "-":
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
@@ -295,6 +296,14 @@ def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     for line in lines:
         terminal.print(line, markup=False, soft_wrap=True)
     print_findings(findings, terminal)
+
+
+def _going(result: Result) -> list[str]:
+    """The pods that go, by name."""
+    if result.placement is None:
+        return []
+    gone = (*result.placement.evictions, *(each.pod for each in result.placement.moves))
+    return sorted(f"pod/{each}" for each in gone)
 
 
 def _admitted(result: Result) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.deadline import duration
-from placer.terminal import ENDINGS, OK, add_command, writable, written
+from placer.terminal import ENDINGS, OK, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Client, Snapshot
@@ -39,9 +39,7 @@ def add_snapshot(commands: Any) -> None:
     )
     add_cooling(parser)
     add_lease(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
-    )
+    add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -173,7 +171,8 @@ def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
     seconds = round(time.monotonic() - options.began, 1)
     if options.json:
         document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
-        print(json.dumps({**document, "resourceVersions": dict(snapshot.versions), "seconds": seconds}, indent=2))
+        document |= {"resourceVersions": dict(snapshot.versions), "seconds": seconds}
+        tell(headed("SnapshotSummary", document), options, [options.output])
     else:
         told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
         print(f"{options.output}: {told}; {seconds} s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,14 @@ from placer.terminal import (
     OK,
     add_command,
     add_inputs,
+    add_output,
     add_reading,
     add_what_if,
     console,
+    headed,
+    put,
     read_instance,
+    tell,
     writable,
     write,
 )
@@ -54,9 +57,7 @@ def add_solve(commands: Any) -> None:
     add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
-    output.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(output, "the Placement: .json, .yaml, each also .gz; - is stdout")
     output.add_argument("--bindings", metavar="FILE", help="the bindings as a v1 List of v1 Bindings, in plan order")
 
 
@@ -73,9 +74,7 @@ def add_expand(commands: Any) -> None:
     parser = add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
     add_inputs(parser, "files, folders or -", needed=True)
     add_reading(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
-    )
+    add_output(parser, "where to write; default standard output", "-")
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -125,7 +124,7 @@ def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:
     """Print the Placement, or what a person reads of it."""
     if options.json:
-        write(document.as_dict(), "-")
+        tell(document.as_dict(), options)
     else:
         from placer.summary import print_summary
 
@@ -168,7 +167,7 @@ def _verify(options: argparse.Namespace) -> int:
             "findings": [each.as_dict() for each in findings],
             "notRead": {"unknown": list(unread.unknown), "notJudged": list(unread.not_judged)},
         }
-        print(json.dumps(document, indent=2))
+        tell(headed("Verification", document), options)
     else:
         terminal = console()
         print_violations(instance, placement, violations, terminal)
@@ -183,7 +182,7 @@ def _expand(options: argparse.Namespace) -> int:
 
     writable([Path(options.output)] if options.output != "-" else [])
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
-    write(documents, options.output, as_json=options.json or None)
+    put(documents, options)
     if not documents:
         print("placer: no workload among these objects makes pods that are not there already", file=sys.stderr)
     for finding in findings:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 from placer.cli import main
 from placer.cli.program import parser
-from tests.support import node, pod, pod_group
+from tests.support import listing, node, pod, pod_group
 
 Capture = pytest.CaptureFixture[str]
+
+GROUPS = ("team-a/train", "team-b/train", "team-b/tune")
 
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -39,11 +41,6 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def items(document: Any) -> list[Any]:
-    """The entries of a list, whether or not it says of which kind it is."""
-    return list(document["items"] if isinstance(document, dict) else document)
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -62,20 +59,20 @@ def test_explain_is_about_the_groups_that_are_selected(
     words: list[str], found: set[str], cluster: str, capsys: Capture
 ) -> None:
     assert main(["explain", cluster, "--json", "--time-limit", "5", *words]) == 0
-    groups = [each["group"] for each in items(json.loads(capsys.readouterr().out))]
+    groups = [each["group"] for each in listing(capsys.readouterr().out)]
     assert {f"{each['namespace']}/{each['name']}" for each in groups} == found
 
 
 def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in (([], 1), (["-n", "team-a"], 1), (["-n", "team-b"], 0), (["-l", "app=train"], 0)):
         assert main(["audit", cluster, "--json", "--time-limit", "5", *words]) == 0
-        assert len(items(json.loads(capsys.readouterr().out))) == count
+        assert len(listing(capsys.readouterr().out)) == count
 
 
 def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in ((["-n", "team-b"], 2), (["-l", "app=train"], 2), (["--for", "tune"], 1), ([], 3)):
         assert main(["preempt", cluster, "--json", "--time-limit", "5", *words]) == 5
-        assert len(json.loads(capsys.readouterr().out)["groups"]) == count
+        assert len(listing(capsys.readouterr().out)["groups"]) == count
     assert main(["preempt", cluster, "--for", "train"]) == 2
     assert "found 2 groups of that name, expected one of podgroup." in capsys.readouterr().err
 
@@ -100,7 +97,7 @@ def test_files_are_given_with_f_or_without(cluster: str, tmp_path: Path, capsys:
     more.write_text(json.dumps(pod("more", namespace="team-c", gpu=8)))
     for words in (["-f", cluster, "-f", str(more)], [cluster, str(more)], [cluster, "-f", str(more)]):
         assert main(["solve", "--json", "--method", "greedy", *words]) == 0
-        assert json.loads(capsys.readouterr().out)["instance"]["pods"] == 5
+        assert listing(capsys.readouterr().out)["instance"]["pods"] == 5
     assert main(["solve"]) == 2
     assert "required: INSTANCE" in capsys.readouterr().err
 
@@ -118,3 +115,49 @@ def test_what_is_no_duration_is_refused(capsys: Capture) -> None:
     assert main(["solve", "x", "--time-limit", "10 s"]) == 2
     expected = "found '10 s', expected a number of seconds, or a duration such as 10s or 2m"
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "names"),
+    [
+        (["explain", "--time-limit", "5"], "ExplanationList", {f"podgroup/{each}" for each in GROUPS}),
+        (["audit"], "AuditList", {"pod/team-a/runs"}),
+        (["compare", "--policies", "greedy"], "ComparisonList", {"greedy"}),
+        (["solve", "--method", "greedy"], "Placement", {f"podgroup/{each}" for each in GROUPS}),
+        (["topology", "show"], "TopologyReport", set()),
+        (["audit", "--sums"], "AuditSums", None),
+        (["preempt", "--time-limit", "5"], "Placement", set()),
+    ],
+)
+def test_formats_are_words_of_o(
+    words: list[str], kind: str, names: set[str] | None, cluster: str, capsys: Capture
+) -> None:
+    code = 5 if words[0] == "preempt" else 0
+    for form in (["--json"], ["-o", "json"], ["-ojson"], ["--output=yaml"]):
+        assert main([*words, "-f", cluster, *form]) == code
+        document = yaml.safe_load(capsys.readouterr().out)  # JSON is YAML
+        assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", kind)
+    assert main([*words, "-f", cluster, "-o", "wide"]) == code
+    assert capsys.readouterr().out
+    if names is None:
+        assert main([*words, "-f", cluster, "-o", "name"]) == 2
+        assert "-o name: found a document whose entries have no names" in capsys.readouterr().err
+    else:
+        assert main([*words, "-f", cluster, "-o", "name"]) == code
+        assert set(capsys.readouterr().out.splitlines()) == names
+
+
+def test_another_word_after_o_is_a_file(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "placed.yaml"
+    assert main(["solve", cluster, "--method", "greedy", "-o", str(target), "-o", "name"]) == 0
+    assert yaml.safe_load(target.read_text())["kind"] == "Placement"
+    assert "podgroup/team-a/train" in capsys.readouterr().out
+    assert main(["explain", cluster, "-o", "x.yaml"]) == 2
+    assert "found 'x.yaml', expected one of json, yaml, wide, name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-o", "json"], ["-o", "yaml"]])
+def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
+    assert main(["solve", "nowhere.yaml", *form]) == 3
+    document = json.loads(capsys.readouterr().err)
+    assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", "Error")

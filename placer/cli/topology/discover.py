@@ -12,7 +12,7 @@ from placer.cli.snapshotting import add_cluster
 from placer.cli.topology.shared import in_cluster
 from placer.errors import UsageError
 from placer.legible import legible
-from placer.terminal import OK, add_command, add_inputs, writable, write
+from placer.terminal import OK, add_command, add_inputs, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.discovery import Discovery
@@ -58,9 +58,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="the HyperNodes: .json, .yaml, each also .gz; default standard output"
-    )
+    add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
 
 
 def _discover(options: argparse.Namespace) -> int:
@@ -79,7 +77,7 @@ def _discover(options: argparse.Namespace) -> int:
     if options.apply:
         _apply(documents, nodes or {}, findings, options)
     else:
-        write(documents, options.output or "-", as_json=options.json or None)
+        put(documents, options)
     return OK
 
 
@@ -131,7 +129,7 @@ def _apply(
         "findings": [each.as_dict() for each in findings],
     }
     if options.json:
-        write(document, "-")
+        tell(headed("HyperNodeChanges", document), options)
     else:
         _summarise(plan.as_dict(), options)
 

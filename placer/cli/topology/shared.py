@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.snapshotting import add_cluster
 from placer.errors import UsageError
-from placer.terminal import add_inputs, add_reading, writable, write
+from placer.terminal import add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -47,7 +47,7 @@ def print_or_write(document: Any, options: argparse.Namespace) -> bool:
     if options.output == "-":
         return False
     if options.json:
-        write(document, "-")
+        tell(document, options)
     return not options.json
 
 

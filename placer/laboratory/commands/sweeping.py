@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
@@ -24,7 +23,7 @@ from placer.laboratory.commands.shared import (
 )
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_inputs, add_reading, console, writable
+from placer.terminal import OK, add_command, add_inputs, add_output, add_reading, console, listed, tell, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,12 +72,8 @@ def add_sweep(commands: Any) -> None:
         metavar="NAME",
         help="where runs start: local, inline, dask:ADDRESS or package.module:function",
     )
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        help="a JSON line per run as soon as it is done; what FILE has without an error is not run again; - is stdout",
-    )
+    text = "a JSON line per run as soon as it is done; what FILE has without an error is not run again; - is stdout"
+    add_output(parser, text)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -101,7 +96,7 @@ def _sweep(options: argparse.Namespace) -> int:
                 print(line.text(), flush=True)
     all_lines = [known[run.key] for run in runs]
     if not aloud:
-        _show(all_lines, before, options.json)
+        _show(all_lines, before, options)
     return _exit_code(all_lines, strict=options.strict)
 
 
@@ -118,9 +113,10 @@ def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
     return {key: line for key, line in known.items() if line.error is None and not (strict and line.findings)}
 
 
-def _show(lines: list[RunRecord], known: int, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([line.as_dict() for line in lines], indent=2))
+def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> None:
+    if options.json:
+        names = (f"{line.policy} {line.instance} {line.seed}" for line in lines)
+        tell(listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
     else:
         _print(lines, known)
 
