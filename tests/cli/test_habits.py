@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -161,3 +162,16 @@ def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
     assert main(["solve", "nowhere.yaml", *form]) == 3
     document = json.loads(capsys.readouterr().err)
     assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", "Error")
+
+
+@pytest.mark.parametrize("kind", ["Placement", "ExplanationList", "Verification", "Configuration"])
+def test_what_placer_has_written_is_no_part_of_an_instance(
+    kind: str, cluster: str, tmp_path: Path, capsys: Capture
+) -> None:
+    document: dict[str, Any] = {"apiVersion": "placer.dev/v1alpha1", "kind": kind}
+    path = tmp_path / "written.json"
+    path.write_text(json.dumps(document | ({"items": [{"group": {}}]} if kind.endswith("List") else {})))
+    for words in (["solve", str(path)], ["explain", cluster, str(path)]):
+        assert main(words) == 3
+        err = capsys.readouterr().err
+        assert f"kind: found {kind.removesuffix('List')}, expected" in err
