@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from placer.cli import main
 from placer.cli.program import parser
 from tests.support import listing, node, pod, pod_group
+from tests.write_schemas import REPORTS, report_schema
 
 Capture = pytest.CaptureFixture[str]
 
@@ -138,6 +140,8 @@ def test_formats_are_words_of_o(
         assert main([*words, "-f", cluster, *form]) == code
         document = yaml.safe_load(capsys.readouterr().out)  # JSON is YAML
         assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", kind)
+        if kind in REPORTS:
+            jsonschema.validate(document, report_schema(kind))
     assert main([*words, "-f", cluster, "-o", "wide"]) == code
     assert capsys.readouterr().out
     if names is None:
@@ -161,7 +165,17 @@ def test_another_word_after_o_is_a_file(cluster: str, tmp_path: Path, capsys: Ca
 def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
     assert main(["solve", "nowhere.yaml", *form]) == 3
     document = json.loads(capsys.readouterr().err)
-    assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", "Error")
+    jsonschema.validate(document, report_schema("Error"))
+
+
+def test_verify_and_sweep_print_what_their_schemas_say(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    placed = str(tmp_path / "placed.json")
+    assert main(["solve", cluster, "--method", "greedy", "-o", placed, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", cluster, placed, "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("Verification"))
+    assert main(["sweep", cluster, "--policies", "greedy", "--seeds", "1", "--executor", "inline", "-o", "-"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("SweepRun"))
 
 
 @pytest.mark.parametrize("kind", ["Placement", "ExplanationList", "Verification", "Configuration"])
