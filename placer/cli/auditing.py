@@ -33,9 +33,7 @@ SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
 
 def add_audit(commands: Any) -> None:
     """Add ``audit`` and its flags."""
-    parser = add_command(
-        commands, "audit", "what runs, whoever placed it, beside the rules and the best there is", _audit
-    )
+    parser = add_command(commands, "audit", "compare running pods with the rules and with the best placement", _audit)
     add_source(parser)
     add_asking(parser)
     parser.add_argument(

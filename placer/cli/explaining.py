@@ -38,7 +38,7 @@ NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
-    parser = add_command(commands, "explain", "why a group stays pending, and what would admit it", _explain)
+    parser = add_command(commands, "explain", "say why a group waits, and which change would admit it", _explain)
     add_source(parser)
     add_asking(parser)
     asking = parser.add_argument_group("asking")

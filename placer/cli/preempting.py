@@ -44,7 +44,7 @@ NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitt
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
-    parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
+    parser = add_command(commands, "preempt", "find the fewest pods to evict so that a waiting job can start", _preempt)
     add_source(parser)
     add_asking(parser)
     asking = _add_limits(parser)
@@ -60,7 +60,7 @@ def add_preempt(commands: Any) -> None:
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
-    text = "what must move for a wished-for job, or for domains to be empty: the least, with a proof"
+    text = "find the fewest pods to move so that a future job fits, or domains are empty"
     parser = add_command(commands, "defrag", text, _defrag)
     add_source(parser)
     asking = _add_limits(parser)
@@ -79,7 +79,7 @@ def add_defrag(commands: Any) -> None:
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "pods of lost nodes placed again, the rest disturbed least", _repair)
+    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
     add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")

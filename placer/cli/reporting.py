@@ -30,7 +30,7 @@ Without a placement the page shows the cluster as it is, with one before and aft
 
 def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
-    parser = add_command(commands, "report", "one HTML page that shows a cluster and a placement", _report)
+    parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
     text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
     add_inputs(parser, text, needed=True, dest="files", metavar="FILE")

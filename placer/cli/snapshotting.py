@@ -66,18 +66,19 @@ def add_cooling(parser: Any) -> None:
 
 
 def add_lease(parser: Any) -> None:
-    """Add the flags that say which Lease, and so where the record of half-bound gangs is."""
-    parser.add_argument(
+    """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
+    namespace = parser.add_argument(
         "--leader-elect-resource-namespace",
         metavar="NAMESPACE",
         help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
         "pod this runs in, else placer)",
     )
-    parser.add_argument(
+    name = parser.add_argument(
         "--leader-elect-resource-name",
         metavar="NAME",
         help="of that Lease; the record is called NAME-gangs (default placer)",
     )
+    namespace.hidden = name.hidden = True
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:

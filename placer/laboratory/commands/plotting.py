@@ -26,7 +26,7 @@ yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv
 
 def add_plot(commands: Any) -> None:
     """Add ``plot`` and its flags."""
-    parser = add_command(commands, "plot", "figures from sweep's lines or compare's JSON", _plot)
+    parser = add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
     parser.description = TEXT
     parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
     parser.add_argument("--figure", choices=NAMES, default="profile", help="what to draw (profile)")
