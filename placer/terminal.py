@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 OK = 0
+
+#: Blanks at the end of a line, where styles may end behind them.
+_TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
 
 FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
@@ -353,6 +357,9 @@ def console() -> Any:
         def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*arguments, **options):
                 yield Segment(text if control else safe_lines(text), style, control)
+
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            return _TRAILING.sub(r"\1", super()._render_buffer(buffer))
 
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if asked else PIPE_WIDTH

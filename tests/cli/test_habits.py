@@ -225,3 +225,28 @@ def test_version_is_a_command_too(capsys: Capture) -> None:
     assert main(["--version"]) == main(["version"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first == second
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["solve", "--method", "greedy"],
+        ["solve", "--method", "greedy", "-o", "wide"],
+        ["explain", "--time-limit", "5"],
+        ["audit"],
+        ["preempt", "--time-limit", "5"],
+        ["compare", "--policies", "kube-default,greedy"],
+        ["topology", "show"],
+        ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
+        ["config"],
+        ["expand"],
+        ["help"],
+    ],
+    ids=" ".join,
+)
+def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture) -> None:
+    given = [] if words[0] in ("config", "help") else ["-f", cluster]
+    assert main([*words, *given]) in (0, 5)
+    printed = capsys.readouterr()
+    assert printed.out or printed.err
+    assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
