@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
+from placer.legible import legible
 from placer.methods.search_limits import limit_faults
 from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
 from placer.words import and_list, counted, some
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
+
+_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
@@ -209,8 +214,17 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 
 def _say(lines: Iterator[str]) -> None:
     terminal = console()
+    wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
+        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
+        terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in as many as a terminal needs, the further ones indented a little more."""
+    indent = line[: len(line) - len(line.lstrip())]
+    line = legible(line)
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _told(found: Explanation) -> Iterator[str]:

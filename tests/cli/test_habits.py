@@ -250,3 +250,12 @@ def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture)
     printed = capsys.readouterr()
     assert printed.out or printed.err
     assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
+
+
+def test_explain_is_as_wide_as_the_terminal(cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["explain", cluster, "--group", "tune", "--time-limit", "5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    wrapped = [line for line in lines if not line.startswith(" " * 9)]
+    assert len(wrapped) > 3
+    assert max(map(len, wrapped)) <= 60
