@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
+from placer.legible import legible
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_command, add_what_if, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
 from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
+_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
+
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
@@ -39,14 +45,17 @@ def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
     parser = add_command(commands, "explain", "why a group is pending, and which changes would admit it", _explain)
     add_source(parser)
+    add_asking(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="[KIND.API/]NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group", metavar="[KIND/][NAMESPACE/]NAME", help="one group, or the one of a pod (default: all that wait)"
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     add_scheduler_config(asking)
     add_what_if(parser)
 
@@ -125,7 +134,7 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case, options.group)]
+    return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
@@ -135,11 +144,14 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
     asked = waiting(placed, others.names) if keys is None else keys
+    shown = set(asked_about(options, case.instance))
+    asked = [key for key in asked if key in shown]
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
         both = zip(found, elsewhere, strict=True)
-        _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
+        entries = (one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both)
+        tell(listed("ExplanationList", entries), options)
     elif not found:
         _say(_nothing(case.instance.absent_work))
     else:
@@ -164,7 +176,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 
     found = explain_job(case, keys, deadline)
     if options.json:
-        _print_json([each.as_dict() for each in found])
+        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
     else:
         fits = [
             f"{each.explanation.group.namespace}/{each.explanation.group.name}"
@@ -188,7 +200,7 @@ def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], dea
         if not options.json:
             _say(_told_of_copies(found, left, spare))
     if options.json:
-        _print_json(entries)
+        tell(listed("CopiesList", entries), options)
     return OK
 
 
@@ -200,14 +212,19 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
-
-
 def _say(lines: Iterator[str]) -> None:
     terminal = console()
+    wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
+        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
+        terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in as many as a terminal needs, the further ones indented a little more."""
+    indent = line[: len(line) - len(line.lstrip())]
+    line = legible(line)
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _told(found: Explanation) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,8 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
+from placer.terminal import (
+    OK,
+    add_asking,
+    add_command,
+    add_output,
+    add_what_if,
+    asked_about,
+    console,
+    home_of,
+    listed,
+    read_instance,
+    tell,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.instance import Finding, Instance
@@ -32,11 +46,12 @@ def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
     parser = add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
     add_source(parser)
+    add_asking(parser)
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
         dest="group",
-        metavar="[KIND.API/]NAMESPACE/NAME",
+        metavar="[KIND/][NAMESPACE/]NAME",
         help="one group, or the one of a pod (default: all that wait)",
     )
     add_what_if(parser)
@@ -64,7 +79,7 @@ def add_defrag(commands: Any) -> None:
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "pods of lost nodes placed again, the rest disturbed least", _repair)
+    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
     add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
@@ -75,21 +90,28 @@ def add_repair(commands: Any) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     """Add what both take; give the group of flags."""
     asking = parser.add_argument_group("asking")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    asking.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
 def _preempt(options: argparse.Namespace) -> int:
+    from placer.disruption import without
     from placer.preempt import group_named, preempt
     from placer.summary.preempting import preempt_lines
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
-        return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
+        if options.group is not None:
+            return preempt(
+                instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
+            )
+        asked = set(asked_about(options, instance))
+        others = {pod.key for pod in instance.pending if pod.group not in asked}
+        return preempt(without(instance, others) if others else instance, **limits)
 
     _, result = _made(options, decide, lambda _, result: preempt_lines(result))
     return OK if _admitted(result) else NOT_TO_BE_HAD
@@ -229,7 +251,8 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
         write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
-        print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
+        entries = (row | {"placement": document} for row, document in rows)
+        tell(listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
 
@@ -246,7 +269,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.output:
         write(document, options.output)
     if options.json and options.output != "-":
-        write(document, "-")
+        tell(document, options, _going(result))
     elif options.output != "-":
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
@@ -258,6 +281,14 @@ def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     for line in lines:
         terminal.print(line, markup=False, soft_wrap=True)
     print_findings(findings, terminal)
+
+
+def _going(result: Result) -> list[str]:
+    """The pods that go, by name."""
+    if result.placement is None:
+        return []
+    gone = (*result.placement.evictions, *(each.pod for each in result.placement.moves))
+    return sorted(f"pod/{each}" for each in gone)
 
 
 def _admitted(result: Result) -> bool:

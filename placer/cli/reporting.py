@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, add_reading, read_instance, writable, written
+from placer.terminal import (
+    OK,
+    add_command,
+    add_inputs,
+    add_output,
+    add_reading,
+    headed,
+    read_instance,
+    tell,
+    writable,
+    written,
+)
 
 __all__ = ["add_report"]
 
@@ -20,15 +30,12 @@ Without a placement the page shows the cluster as it is, with one before and aft
 
 def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
-    parser = add_command(commands, "report", "one HTML page that shows a cluster and a placement", _report)
+    parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
-    )
+    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
+    add_inputs(parser, text, needed=True, dest="files", metavar="FILE")
     add_reading(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help="the page, .html; - is stdout (default, not a terminal)"
-    )
+    add_output(parser, "the page, .html; - is stdout (default, not a terminal)", "-")
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -54,7 +61,7 @@ def _report(options: argparse.Namespace) -> int:
         with written(options.output):
             Path(options.output).write_text(page(found), encoding="utf-8")
     if options.json:
-        print(json.dumps(found))
+        tell(headed("Report", found), options)
     elif to_stdout:
         sys.stdout.write(page(found))
     return OK

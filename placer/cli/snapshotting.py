@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.terminal import ENDINGS, OK, add_command, writable, written
+from placer.deadline import duration
+from placer.terminal import ENDINGS, OK, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Client, Snapshot
@@ -37,9 +38,7 @@ def add_snapshot(commands: Any) -> None:
     )
     add_cooling(parser)
     add_lease(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
-    )
+    add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -57,27 +56,28 @@ def add_cooling(parser: Any) -> None:
     """Add the flag for nodes that cool down."""
     parser.add_argument(
         "--cool-down",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
         "workload that several kubelets reject is retried with back-off",
     )
 
 
 def add_lease(parser: Any) -> None:
-    """Add the flags that say which Lease, and so where the record of half-bound gangs is."""
-    parser.add_argument(
+    """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
+    namespace = parser.add_argument(
         "--leader-elect-resource-namespace",
         metavar="NAMESPACE",
         help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
         "pod this runs in, else placer)",
     )
-    parser.add_argument(
+    name = parser.add_argument(
         "--leader-elect-resource-name",
         metavar="NAME",
         help="of that Lease; the record is called NAME-gangs (default placer)",
     )
+    namespace.hidden = name.hidden = True
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:
@@ -169,7 +169,8 @@ def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
     seconds = round(time.monotonic() - options.began, 1)
     if options.json:
         document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
-        print(json.dumps({**document, "resourceVersions": dict(snapshot.versions), "seconds": seconds}, indent=2))
+        document |= {"resourceVersions": dict(snapshot.versions), "seconds": seconds}
+        tell(headed("SnapshotSummary", document), options, [options.output])
     else:
         told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
         print(f"{options.output}: {told}; {seconds} s")

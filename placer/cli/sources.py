@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from placer.cli.snapshotting import add_cluster
 from placer.errors import UsageError
-from placer.terminal import add_reading
+from placer.terminal import add_inputs, add_reading
 
 if TYPE_CHECKING:
     from placer.instance.namespace_budget import NamespaceBudget
@@ -22,9 +22,7 @@ SECONDS = 60.0  #: of the whole call where no limit is given
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; default: read the cluster"
-    )
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser, lenient=True)
     add_cluster(parser)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.snapshotting import add_cluster
 from placer.errors import UsageError
-from placer.terminal import add_reading, writable, write
+from placer.terminal import add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -18,9 +18,7 @@ __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapsh
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; default: read the cluster"
-    )
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser)
     add_cluster(parser)
 
@@ -49,7 +47,7 @@ def print_or_write(document: Any, options: argparse.Namespace) -> bool:
     if options.output == "-":
         return False
     if options.json:
-        write(document, "-")
+        tell(document, options)
     return not options.json
 
 
