@@ -8,6 +8,7 @@ would want to call.
 module          commands, or what it is for
 ==============  ========================================================================================
 `solving`       `solve`, `verify`, `expand`
+`queueing`      `queue`
 `explaining`    `explain`
 `preempting`    `preempt`
 `applying`      `--apply`: a plan that disturbs, carried out in the cluster

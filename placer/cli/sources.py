@@ -1,4 +1,4 @@
-"""Where ``explain`` and ``audit`` read from: files, or a cluster in place of them."""
+"""Where commands read from: files, or a cluster in place of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from placer.instance.namespace_budget import NamespaceBudget
     from placer.manifests import Text
 
-__all__ = ["SECONDS", "add_source", "namespace_budget", "source"]
+__all__ = ["SECONDS", "add_source", "namespace_budget", "source", "source_words"]
 
 SECONDS = 60.0  #: of the whole call where no limit is given
 
@@ -27,6 +27,13 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     add_reading(parser, lenient=True)
     add_cluster(parser)
+
+
+def source_words(options: argparse.Namespace) -> list[str]:
+    """What another command needs to read the same, as words of the command line."""
+    flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
+    flags["--scheduler-name"] = options.scheduler_name
+    return [*options.instance, *(word for flag, value in flags.items() if value for word in (flag, value))]
 
 
 def source(options: argparse.Namespace) -> Sequence[str | Text]:
