@@ -15,7 +15,7 @@ from placer.deadline import Deadline, within
 from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
-from placer.instance.group_names import CalledGroup, one_of
+from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
@@ -36,25 +36,31 @@ SEARCHING = 0.9
 #: Most seconds of the search for what would go without protections, and the least for one.
 COSTS, LEAST = 30.0, 0.5
 
-#: Groups that wait, which a message names where none was found.
+#: Groups that a message names.
 NAMED = 8
 
 
-def group_named(instance: Instance, name: str) -> GroupKey:
+def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """The group that waits and that a user calls so, or the one of a pod of that name.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned.
+    name, namespace, home
+        As :func:`placer.explain.explanation.find_group` takes them.
 
     Raises
     ------
     UsageError
         No such group waits, or several do.
     """
-    found = {key for key in CalledGroup.of(name).groups(instance) if instance.groups[key].pending}
+    called = CalledGroup.of(name, namespace)
+    found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
     if len(found) > 1:
         raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
     if not found:
-        waiting = sorted(f"{each.namespace}/{each.name}" for each in instance.groups if instance.groups[each].pending)
-        expected = f"one of {', '.join(some(waiting, NAMED)) or 'none: nothing waits'}"
-        raise UsageError(f"--for {name}: found no such group that waits, expected {expected}")
+        raise UsageError(f"--for {name}: found no such group that waits; {waiting_like(instance, called)}")
     return found.pop()
 
 

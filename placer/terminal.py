@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,18 @@ from placer.errors import UsageError
 from placer.legible import safe_lines, styled
 
 if TYPE_CHECKING:
-    from placer.instance import Instance
+    from placer.instance import GroupKey, Instance
     from placer.manifests import Text
 
 __all__ = [
     "OK",
+    "add_asking",
     "add_command",
     "add_reading",
     "add_what_if",
+    "asked_about",
     "console",
+    "home_of",
     "is_edited",
     "read_instance",
     "writable",
@@ -74,7 +77,7 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
         action=_Edit,
         default=[],
         metavar="KIND/[NAMESPACE/]NAME",
-        help="remove one; KIND[/NAMESPACE] -l SELECTOR: all with these labels",
+        help="remove one; KIND[/NAMESPACE] --where SELECTOR: all with these labels",
     )
     edits.add_argument(
         "--set",
@@ -82,19 +85,52 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
         action=_Edit,
         default=[],
         metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE",
-        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE -l SELECTOR: "
-        "of all with these labels",
+        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE --where "
+        "SELECTOR: of all with these labels",
     )
     edits.add_argument(
-        "-l",
-        "--selector",
-        action=_Selector,
+        "--where",
+        action=_Where,
+        default=argparse.SUPPRESS,
         metavar="SELECTOR",
-        help="labels, as kubectl takes them, of the --without or --set before it: --without node -l rack=r7",
+        help="labels, as kubectl takes them, of the --without or --set before it: --without node --where rack=r7",
     )
 
 
-class _Selector(argparse.Action):
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which groups are printed or asked about; all is read and decided whatever they say."""
+    group = parser.add_argument_group("which groups are shown")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("-n", "--namespace", metavar="NAMESPACE", help="those of one namespace (default: all)")
+    either.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces, the default")
+    group.add_argument("-l", "--selector", metavar="SELECTOR", help="those with such pods: app=train,tier!=web")
+
+
+def asked_about(options: argparse.Namespace, instance: Instance, names: Iterable[str] = ()) -> list[GroupKey]:
+    """Find the groups that the flags of :func:`add_asking` and some names select, in the order of the instance.
+
+    Raises
+    ------
+    UsageError
+        The selector does not parse.
+    """
+    from placer.instance.group_names import asked_groups
+
+    return asked_groups(instance, options.namespace, options.selector, names)
+
+
+def home_of(options: argparse.Namespace) -> str:
+    """Find the namespace of names without one: that of the kubeconfig's context where a cluster is read."""
+    from placer.instance.group_names import HOME
+
+    if options.instance:
+        return HOME
+    from placer.cluster.reading.credentials import context_namespace
+
+    return context_namespace(options.kubeconfig, options.context) or HOME
+
+
+class _Where(argparse.Action):
     """Takes a selector to the option before it that names objects."""
 
     def __call__(
@@ -102,9 +138,9 @@ class _Selector(argparse.Action):
     ) -> None:
         """Put the selector behind the words of the last ``--without`` or ``--set``."""
         words = getattr(namespace, "edited", None)
-        if not words or " -l " in words[-1]:
+        if not words or " --where " in words[-1]:
             parser.error(f"{option_string} {values}: expected a --without or --set before it, without a selector yet")
-        words[-1] += f" -l {values}"
+        words[-1] += f" --where {values}"
 
 
 class _Edit(argparse.Action):

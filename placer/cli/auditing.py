@@ -13,7 +13,7 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_what_if, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def add_audit(commands: Any) -> None:
         commands, "audit", "what runs, whoever placed it, beside the rules and the best there is", _audit
     )
     add_source(parser)
+    add_asking(parser)
     parser.add_argument(
         "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
     )
@@ -59,7 +60,7 @@ def _audit(options: argparse.Namespace) -> int:
         raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
     deadline = Deadline(options.began + options.time_limit)
-    entries = [] if options.sums else audit(instance, deadline)
+    entries = [] if options.sums else audit(instance, deadline, set(asked_about(options, instance)))
 
     def sums() -> Sums | None:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)

@@ -13,7 +13,7 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_command, add_what_if, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
     parser = add_command(commands, "explain", "why a group stays pending, and what would admit it", _explain)
     add_source(parser)
+    add_asking(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="[KIND.API/]NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group", metavar="[KIND/][NAMESPACE/]NAME", help="one group, or the one of a pod (default: all that wait)"
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
@@ -125,7 +126,7 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case, options.group)]
+    return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
@@ -135,6 +136,8 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
     asked = waiting(placed, others.names) if keys is None else keys
+    shown = set(asked_about(options, case.instance))
+    asked = [key for key in asked if key in shown]
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
+from placer.terminal import (
+    OK,
+    add_asking,
+    add_command,
+    add_what_if,
+    asked_about,
+    console,
+    home_of,
+    read_instance,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.instance import Finding, Instance
@@ -32,11 +43,12 @@ def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
     parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
     add_source(parser)
+    add_asking(parser)
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
         dest="group",
-        metavar="[KIND.API/]NAMESPACE/NAME",
+        metavar="[KIND/][NAMESPACE/]NAME",
         help="one group, or the one of a pod (default: all that wait)",
     )
     add_what_if(parser)
@@ -85,11 +97,18 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 
 def _preempt(options: argparse.Namespace) -> int:
+    from placer.disruption import without
     from placer.preempt import group_named, preempt
     from placer.summary.preempting import preempt_lines
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
-        return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
+        if options.group is not None:
+            return preempt(
+                instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
+            )
+        asked = set(asked_about(options, instance))
+        others = {pod.key for pod in instance.pending if pod.group not in asked}
+        return preempt(without(instance, others) if others else instance, **limits)
 
     _, result = _made(options, decide, lambda _, result: preempt_lines(result))
     return OK if _admitted(result) else NOT_TO_BE_HAD

@@ -167,7 +167,7 @@ def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Pat
     assert main(["explain", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     assert main(["explain", path, "--group", "none"]) == 2
-    assert "no group, and no pod that waits, has that name; one of default/g" in capsys.readouterr().err
+    assert "no group, and no pod that waits, has that name; expected one of default/g" in capsys.readouterr().err
 
 
 def gated(name: str, *gates: str, **rest: Any) -> Document:
@@ -354,7 +354,7 @@ def test_spares_are_the_nodes_with_room_for_most_copies(tmp_path: Path, capsys: 
             "PodGroup default/done has 1 running pod, expected a group that waits whole",
         ),
         (["--group", "any", "--how-many"], "PodGroup default/any needs no pod to be admitted"),
-        (["--group", "default/runs"], "found a pod on Node r0-0, expected one that waits; one of default/"),
+        (["--group", "default/runs"], "found a pod on Node r0-0, expected one that waits"),
         (["--group", "nowhere/p"], "no group, and no pod that waits, has that name"),
         (["--time-limit", "-1", "--spare", "1@1"], "beside it; time limit: found -1.0, expected seconds, at least 0"),
         (["--context", "c"], "found INSTANCE beside them"),
