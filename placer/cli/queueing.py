@@ -12,7 +12,7 @@ from placer.cli.sources import SECONDS, add_source, namespace_budget, source, so
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_what_if, console, read_instance, write
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, write
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
@@ -41,6 +41,7 @@ def add_queue(commands: Any) -> None:
     parser = add_command(commands, "queue", "what waits, a line per group, and the next step with its price", _queue)
     parser.description = TEXT
     add_source(parser)
+    add_asking(parser)
     parser.add_argument(
         "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
     )
@@ -94,8 +95,10 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
     from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items, with_steps
 
     now = time.time()
+    asked = set(asked_about(options, placed.instance))
     found = queue_items(outcome_of(placed.instance, placed.placement), reasons, now)
-    items = with_steps(placed.instance, found, source_words(options), deadline)
+    shown = {key: item for key, item in found.items() if key in asked}
+    items = with_steps(placed.instance, shown, source_words(options), deadline)
     if options.json:
         write(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), "-")
         return

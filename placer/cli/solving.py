@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import namespace_budget
+from placer.cli.sources import add_source, namespace_budget, source, source_words
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
 from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
@@ -25,8 +25,7 @@ VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
-    add_reading(parser, lenient=True)
+    add_source(parser)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the whole call (default 60)")
@@ -78,9 +77,10 @@ def _solve(options: argparse.Namespace) -> int:
     budget = namespace_budget(options.namespace_budget)
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     writable(targets)
+    paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
         progress.phase("reading")
-        instance = within_budget(read_instance(options, options.instance), budget)
+        instance = within_budget(read_instance(options, paths), budget)
         progress.knows(instance)
         result = solve(
             instance,
@@ -118,7 +118,7 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
     else:
         from placer.summary import print_summary
 
-        print_summary(result, console(), wide=options.wide, document=document)
+        print_summary(result, console(), wide=options.wide, document=document, source=source_words(options))
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:

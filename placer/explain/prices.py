@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from placer.deadline import Deadline
 from placer.disruption import Disruption
 from placer.document import NextStepPart
-from placer.explain.explanation import disturb_by_search
 from placer.instance import GroupKey, Instance
 from placer.instance.group_names import full_name
+from placer.preempt import preempt
 from placer.result import Result, Verdict
 from placer.words import and_list, counted
 
@@ -18,6 +18,9 @@ __all__ = ["FEW", "next_step", "priced"]
 
 #: Groups whose next step is told.
 FEW = 3
+
+#: Most seconds of the search for one price, and the least for one.
+PRICING, LEAST = 10.0, 0.5
 
 #: Reasons against which pods that run can go: room, places and queues that they hold.
 _HELD = (
@@ -82,8 +85,11 @@ def priced(
     for key, step in steps:
         found[key] = step
         if step.message == _SAYS:
-            result = disturb_by_search(instance, key, deadline)
-            found[key] = _late(step) if result is None else _with_price(step, result)
+            seconds = min(PRICING, deadline.left)
+            late = seconds < LEAST
+            found[key] = (
+                _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
+            )
     return found
 
 

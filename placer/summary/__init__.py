@@ -19,7 +19,7 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
-from placer.summary.groups import SHOWN, print_groups
+from placer.summary.groups import SHOWN, looked_at, print_groups, print_looked_at
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
@@ -28,8 +28,10 @@ __all__ = [
     "cluster_size",
     "counts",
     "print_findings",
+    "print_looked_at",
     "print_summary",
     "print_violations",
+    "schedulers_rows",
     "still_fits",
 ]
 
@@ -38,7 +40,12 @@ NOTEBOOK_WIDTH = 110
 
 
 def print_summary(
-    result: Result, console: Console, *, wide: bool = False, document: PlacementDocument | None = None
+    result: Result,
+    console: Console,
+    *,
+    wide: bool = False,
+    document: PlacementDocument | None = None,
+    source: Sequence[str] | None = None,
 ) -> None:
     """Print the summary of a result.
 
@@ -52,6 +59,8 @@ def print_summary(
         Name the nodes of each admitted group, too.
     document
         Of the result, where it is made already: of 20,000 pods that takes half a second.
+    source
+        What was read, as words of the command line, for the next steps; None: these are not told.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -65,7 +74,7 @@ def print_summary(
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
-        print_groups(result, document.groups, console, wide=wide)
+        print_groups(result, document.groups, console, wide=wide, source=source)
     if result.findings:
         console.print()
     print_findings(result.findings, console)
@@ -125,9 +134,15 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
             rows.append(("still fits", still_fits(left)))
-        if str(instance.set_aside):
-            rows.append(("set aside", f"pending pods that are not ours: {legible(str(instance.set_aside))}"))
+        rows += schedulers_rows(instance)
     return rows
+
+
+def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
+    """Say which schedulers' pods were looked at, and which pods were left out."""
+    said, aside = looked_at(instance), legible(str(instance.set_aside))
+    rows = [("looked at", said)] if said else []
+    return [*rows, *([("set aside", f"pending pods that are not ours: {aside}")] if aside else [])]
 
 
 def cluster_size(instance: Instance) -> str:

@@ -17,7 +17,7 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
-from placer.summary.queue import print_messages, print_queue, queue_items
+from placer.summary.queue import print_messages, print_queue, print_steps, queue_items, with_steps
 from placer.words import and_list, counted
 
 __all__ = ["SHOWN", "looked_at", "print_groups", "print_looked_at"]
@@ -28,7 +28,9 @@ SHOWN = 12
 Pair = tuple[Group, GroupPart]
 
 
-def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool) -> None:
+def print_groups(
+    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, source: Sequence[str] | None = None
+) -> None:
     """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
 
     Parameters
@@ -41,6 +43,8 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
         Where to print.
     wide
         Name the nodes of each admitted group, too.
+    source
+        What was read, as words of the command line, for the next steps; None: these are not told.
     """
     groups = (group for group in result.instance.groups.values() if group.pending)
     pairs = sorted(zip(groups, parts, strict=True), key=_order)
@@ -52,10 +56,12 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
         console.print()
         console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
         now = time.time()
-        every = queue_items(outcome_of(result.instance, placement), result.reasons, now).values()
-        items = [item for item in every if item.reason is not None]
+        found = queue_items(outcome_of(result.instance, placement), result.reasons, now)
+        items = [item for item in with_steps(result.instance, found, source or ()) if item.reason is not None]
         print_queue(items, console, now, most=SHOWN)
         print_messages(items, console)
+        if source is not None:
+            print_steps(items, console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
@@ -122,22 +128,18 @@ def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
 
 
 def looked_at(instance: Instance) -> str:
-    """Say which schedulers' pods were looked at, and which were left out.
-
-    Empty for files in which all pods that wait name one scheduler, and none is left out.
-    """
-    left_out = str(instance.set_aside)
-    if not (instance.of_cluster or len(instance.schedulers) > 1 or left_out):
+    """Say which schedulers' pods were looked at; empty for files in which all pods that wait name one scheduler."""
+    if not (instance.of_cluster or len(instance.schedulers) > 1):
         return ""
     name = instance.scheduler_name
-    whose = "every scheduler" if name is None else f"scheduler {name}"
     counts = ", ".join(f"{count:,} for {each}" for each, count in instance.schedulers.items())
-    said = f"pending pods of {whose} ({counts or 'none'})"
-    return legible(f"{said}; left out: {left_out}" if left_out else said)
+    return legible(f"pending pods of {'every scheduler' if name is None else f'scheduler {name}'} ({counts or 'none'})")
 
 
 def print_looked_at(instance: Instance, console: Console) -> None:
-    """Print which schedulers' pods were looked at, where that needs saying."""
-    said = looked_at(instance)
-    if said:
-        console.print(Text(f"Looked at {said}"))
+    """Print which schedulers' pods were looked at, and how many were left out, where that needs saying."""
+    said, left_out = looked_at(instance), str(instance.set_aside)
+    parts = [*([f"Looked at {said}."] if said else []), *([f"Left out: {legible(left_out)}."] if left_out else [])]
+    if parts:
+        console.print()
+        console.print(Text(" ".join(parts)))

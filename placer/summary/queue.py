@@ -63,7 +63,7 @@ _WORDS: Mapping[str, str] = {
     "TopologySpread": "spread constraints find no place",
     "Exclusive": "others hold its domains",
     "NumaAlignment": "NUMA zones have no room",
-    "NetworkCost": "its calls would cost too much",
+    "NetworkCost": "its calls cost too much",
     "Bandwidth": "too little bandwidth is free",
     "Outcompeted": "the room went to others",
     "NotDecided": "not decided in time",
@@ -114,7 +114,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
 
 
 def _placed_words(nodes: set[str]) -> str:
-    return f"placed on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
+    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
 
 
 def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
@@ -209,7 +209,7 @@ def _common(words: Sequence[str]) -> str:
 
 def _kind(item: QueueItem) -> str:
     """What groups of one line share."""
-    return item.words if item.reason is not None else "placed"
+    return item.words if item.reason is not None else "they fit now"
 
 
 def _age(item: QueueItem, now: float) -> str:
