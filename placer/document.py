@@ -267,6 +267,10 @@ class QueueItem(_Part, frozen=True, kw_only=True):
     words: str
     next: NextStepPart | None = None
 
+    def with_next(self, step: NextStepPart | None) -> QueueItem:
+        """The same with a next step."""
+        return msgspec.structs.replace(self, next=step)
+
 
 class QueueListDocument(_Part, frozen=True, kw_only=True):
     """What waits or was just placed, the most urgent and the oldest first: ``placer queue --json``."""

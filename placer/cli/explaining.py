@@ -10,6 +10,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.cli.queueing import with_steps
 from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
@@ -138,9 +139,7 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
 
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = waiting(placed, others.names) if keys is None else keys
-    shown = set(asked_about(options, case.instance))
-    asked = [key for key in asked if key in shown]
+    asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
     if keys is None and asked and not options.json and _print_table(options, placed, asked, others.names, deadline):
         return OK
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
@@ -151,14 +150,25 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     elif not found:
         _say(iter(nothing_waits(case.instance)))
     else:
-        said: set[GroupKey] = set()
-        for one, other in zip(found, elsewhere, strict=True):
-            if other is not None:
-                _say(_told_elsewhere(one, other))
-            elif one.group not in said:
-                _say(_told(one))
-                said.update(one.equal)
+        _say_each(found, elsewhere)
     return OK
+
+
+def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
+    """Those of some groups that the flags select."""
+    shown = set(asked_about(options, case.instance))
+    return [key for key in keys if key in shown]
+
+
+def _say_each(found: Sequence[Explanation], elsewhere: Sequence[ElsewhereFate | None]) -> None:
+    """Print explanations, those of equal groups once."""
+    said: set[GroupKey] = set()
+    for one, other in zip(found, elsewhere, strict=True):
+        if other is not None:
+            _say(_told_elsewhere(one, other))
+        elif one.group not in said:
+            _say(_told(one))
+            said.update(one.equal)
 
 
 def _print_table(
@@ -172,7 +182,7 @@ def _print_table(
     from placer.disruption import outcome_of
     from placer.explain.explanation import reasons_of
     from placer.explain.prices import FEW
-    from placer.summary.queue import print_queue, print_steps, queue_items, with_steps
+    from placer.summary.queue import print_queue, print_steps, queue_items
 
     told, now = reasons_of(placed, deadline), time.time()
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)

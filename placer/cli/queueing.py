@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,12 +16,13 @@ from placer.terminal import OK, add_asking, add_command, add_what_if, asked_abou
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
+    from placer.document import QueueItem
     from placer.explain.cases import Placed
     from placer.instance import GroupKey, Instance
     from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost
     from placer.result import Reason
 
-__all__ = ["add_queue"]
+__all__ = ["add_queue", "with_steps"]
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
@@ -92,7 +93,7 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
     from placer.disruption import outcome_of
     from placer.document import QueueListDocument
     from placer.summary.groups import print_looked_at
-    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items, with_steps
+    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items
 
     now = time.time()
     asked = set(asked_about(options, placed.instance))
@@ -114,6 +115,27 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
     print_looked_at(placed.instance, terminal)
 
 
+def with_steps(
+    instance: Instance,
+    items: Mapping[GroupKey, QueueItem],
+    source: Sequence[str],
+    deadline: Deadline | None = None,
+) -> list[QueueItem]:
+    """Add the next step to the first lines that wait; without a deadline for its price, without a price."""
+    from placer.explain.prices import FEW, next_step, priced
+    from placer.summary.queue import queue_lines
+
+    waiting = {key: item for key, item in items.items() if item.reason is not None}
+    first = {id(line.items[0]) for line in queue_lines([*waiting.values()])[:FEW]}
+    steps = {
+        key: next_step(instance, key, item.reason.code, source, optional=item.admitted)
+        for key, item in waiting.items()
+        if id(item) in first and item.reason is not None
+    }
+    found = steps if deadline is None else priced(instance, steps.items(), deadline)
+    return [item.with_next(found.get(key)) for key, item in items.items()]
+
+
 def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:
     """Print who costs what, the dearest first."""
     from placer.document import CostItem, CostListDocument
@@ -125,16 +147,18 @@ def _show_costs(options: argparse.Namespace, instance: Instance, budget: Namespa
         limits = None if budget is None else asdict(budget)
         document = CostListDocument(api_version=API_VERSION, kind="NamespaceCostList", budget=limits, items=items)
         write(document.as_dict(), "-")
-        return
+    elif costs:
+        _print_costs(costs, budget, [f"{cost.share(of):.1%}" for cost in costs])
+    else:
+        console().print("No namespace has a pod.")
+
+
+def _print_costs(costs: Sequence[NamespaceCost], budget: NamespaceBudget | None, shares: Sequence[str]) -> None:
     terminal = console()
-    if not costs:
-        terminal.print("No namespace has a pod.")
-        return
     names = Column("NAMESPACE", [cost.namespace for cost in costs], text=True, most=48)
     columns = [Column(head, [f"{cost.of(kind):,}" for cost in costs]) for head, kind in _COUNTS]
     columns += [Column(head, [_of_budget(cost, kind, budget) for cost in costs]) for head, kind in _SPENT]
-    columns.append(Column("SHARE", [f"{cost.share(of):.1%}" for cost in costs]))
-    for table in tables(names, columns, terminal.width):
+    for table in tables(names, [*columns, Column("SHARE", shares)], terminal.width):
         terminal.print(table)
     whose = "the budget that is set" if budget is not None else "the default budget (none is set)"
     terminal.print(f"SHARE: the largest part that a namespace spends of {whose}.")

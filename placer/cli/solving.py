@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,11 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
     if options.json:
         write(document.as_dict(), "-")
     else:
+        from placer.cli.queueing import with_steps
         from placer.summary import print_summary
 
-        print_summary(result, console(), wide=options.wide, document=document, source=source_words(options))
+        steps = partial(with_steps, result.instance, source=source_words(options))
+        print_summary(result, console(), wide=options.wide, document=document, steps=steps)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:

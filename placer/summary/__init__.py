@@ -19,7 +19,7 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
-from placer.summary.groups import SHOWN, looked_at, print_groups, print_looked_at
+from placer.summary.groups import SHOWN, AddSteps, looked_at, print_groups, print_looked_at
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
@@ -45,7 +45,7 @@ def print_summary(
     *,
     wide: bool = False,
     document: PlacementDocument | None = None,
-    source: Sequence[str] | None = None,
+    steps: AddSteps | None = None,
 ) -> None:
     """Print the summary of a result.
 
@@ -59,8 +59,8 @@ def print_summary(
         Name the nodes of each admitted group, too.
     document
         Of the result, where it is made already: of 20,000 pods that takes half a second.
-    source
-        What was read, as words of the command line, for the next steps; None: these are not told.
+    steps
+        Adds the next steps to groups; None: these are not told.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -74,7 +74,7 @@ def print_summary(
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
-        print_groups(result, document.groups, console, wide=wide, source=source)
+        print_groups(result, document.groups, console, wide=wide, steps=steps)
     if result.findings:
         console.print()
     print_findings(result.findings, console)

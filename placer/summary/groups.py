@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from placer.disruption import outcome_of
-from placer.document import GroupPart
-from placer.instance import Group, Instance, Key
+from placer.document import GroupPart, QueueItem
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
-from placer.summary.queue import print_messages, print_queue, print_steps, queue_items, with_steps
+from placer.summary.queue import print_messages, print_queue, print_steps, queue_items
 from placer.words import and_list, counted
 
-__all__ = ["SHOWN", "looked_at", "print_groups", "print_looked_at"]
+__all__ = ["SHOWN", "AddSteps", "looked_at", "print_groups", "print_looked_at"]
 
 #: How many groups of a kind are listed; the Placement has all of them.
 SHOWN = 12
 
 Pair = tuple[Group, GroupPart]
 
+#: Adds the next steps to groups.
+AddSteps = Callable[[Mapping[GroupKey, QueueItem]], list[QueueItem]]
+
 
 def print_groups(
-    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, source: Sequence[str] | None = None
+    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, steps: AddSteps | None = None
 ) -> None:
     """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
 
@@ -43,8 +46,8 @@ def print_groups(
         Where to print.
     wide
         Name the nodes of each admitted group, too.
-    source
-        What was read, as words of the command line, for the next steps; None: these are not told.
+    steps
+        Adds the next steps to groups; None: these are not told.
     """
     groups = (group for group in result.instance.groups.values() if group.pending)
     pairs = sorted(zip(groups, parts, strict=True), key=_order)
@@ -55,13 +58,18 @@ def print_groups(
     if waiting:
         console.print()
         console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
-        now = time.time()
-        found = queue_items(outcome_of(result.instance, placement), result.reasons, now)
-        items = [item for item in with_steps(result.instance, found, source or ()) if item.reason is not None]
-        print_queue(items, console, now, most=SHOWN)
-        print_messages(items, console)
-        if source is not None:
-            print_steps(items, console)
+        _print_waiting(result, console, steps)
+
+
+def _print_waiting(result: Result, console: Console, steps: AddSteps | None) -> None:
+    """Print what waits as ``placer queue`` does, and the whole reasons."""
+    now = time.time()
+    found = queue_items(outcome_of(result.instance, result.placement or Placement()), result.reasons, now)
+    every = [*found.values()] if steps is None else steps(found)
+    items = [item for item in every if item.reason is not None]
+    print_queue(items, console, now, most=SHOWN)
+    print_messages(items, console)
+    print_steps(items, console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:

@@ -8,20 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from placer.controllers.times import timestamp
-from placer.deadline import Deadline
 from placer.document import QueueItem, ReasonPart
-from placer.explain.prices import FEW, next_step, priced
 from placer.gpus import gpus_in
-from placer.instance import Group, GroupKey, Instance
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.legible import legible
 from placer.outcome import Outcome
-from placer.reasons import LATE
 from placer.result import Reason
 from placer.words import NameList, Sentence, counted
 
@@ -35,7 +31,6 @@ __all__ = [
     "print_steps",
     "queue_items",
     "queue_lines",
-    "with_steps",
 ]
 
 #: Groups of one priority and one reason that have a line each; of more there is one line for all.
@@ -43,6 +38,8 @@ EQUAL = 3
 
 #: Messages that are printed below the table, each once.
 TOLD = 6
+
+_LATE = Reason("NotDecided", "no reason was found in time: no time to tell")
 
 HEADS = ("NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON")
 _NUMBERS = ("PRIORITY", "PODS", "GPUS")
@@ -89,13 +86,13 @@ def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float
     """
     groups = [group for group in outcome.before.groups.values() if group.pending]
     ordered = sorted(groups, key=lambda group: (-group.priority, group.created or math.inf, group.key))
-    return {group.key: _item(outcome, group, reasons.get(group.key, LATE), now) for group in ordered}
+    return {group.key: _item(outcome, group, reasons.get(group.key, _LATE), now) for group in ordered}
 
 
 def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueItem:
     new = outcome.added(group.pending)
     left = [key for key in group.pending if key not in outcome.new]
-    pods = outcome.before.pods
+    created = group.created or None  # 0 where nothing says it
     words = _waiting_words(group, reason, len(new)) if left else _placed_words({outcome.new[key] for key in new})
     return QueueItem(
         namespace=group.key.namespace,
@@ -104,13 +101,17 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         priority=group.priority,
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
-        gpus=sum(gpus_in(pods[key].requests) for key in left or new),
-        creation_timestamp=timestamp(datetime.fromtimestamp(group.created, UTC)) if group.created else None,
-        age=duration(now - group.created) if group.created else None,
+        gpus=_gpus(outcome, left or new),
+        creation_timestamp=None if created is None else timestamp(datetime.fromtimestamp(created, UTC)),
+        age=None if created is None else duration(now - created),
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
         reason=ReasonPart(code=reason.code, message=reason.message) if left else None,
         words=words,
     )
+
+
+def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
+    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
 
 
 def _placed_words(nodes: set[str]) -> str:
@@ -241,34 +242,6 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
     return list(lines.values())
 
 
-def with_steps(
-    instance: Instance, items: Mapping[GroupKey, QueueItem], source: Sequence[str], deadline: Deadline | None = None
-) -> list[QueueItem]:
-    """Add the next step to the first lines that wait.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    items
-        Its groups.
-    source
-        What the commands read, as words of the command line.
-    deadline
-        When no price is searched for any more; None: steps have no price.
-    """
-    waiting = [key for key, item in items.items() if item.reason is not None]
-    lines = queue_lines([items[key] for key in waiting])[:FEW]
-    first = {id(line.items[0]) for line in lines}
-    steps = {}
-    for key in waiting:
-        item = items[key]
-        if id(item) in first and item.reason is not None:
-            steps[key] = next_step(instance, key, item.reason.code, source, optional=item.admitted)
-    found = steps if deadline is None else priced(instance, steps.items(), deadline)
-    return [msgspec.structs.replace(item, next=found.get(key)) for key, item in items.items()]
-
-
 def print_queue(
     items: Sequence[QueueItem], console: Console, now: float, *, most: int | None = None, wide: bool = False
 ) -> None:
@@ -292,22 +265,22 @@ def print_queue(
     rows = [line.cells(now) for line in shown]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for at, head in enumerate(HEADS):
-        flexible = head in ("NAMESPACE", "NAME", "QUEUE", "REASON")
-        longest = max((len(row[at]) for row in rows), default=0)
-        least = min(8, max(len(head), longest))
-        table.add_column(
-            head,
-            justify="right" if head in _NUMBERS else "left",
-            overflow="fold",
-            no_wrap=not flexible,
-            min_width=least if flexible else max(len(head), longest),
-        )
+        _add_column(table, head, max([len(head), *(len(row[at]) for row in rows)]))
     for row in rows:
         table.add_row(*(Text(legible(cell)) for cell in row))
     console.print(table)
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
         console.print(f"... and {more:,} more (all of them are in the JSON: --json)")
+
+
+def _add_column(table: Table, head: str, longest: int) -> None:
+    """Add a column; a number is never cut, and words go on in the next line."""
+    number = head in _NUMBERS
+    fixed = number or head == "AGE"
+    side = "right" if number else "left"
+    least = longest if fixed else min(max(8, len(head)), longest)
+    table.add_column(head, justify=side, overflow="fold", no_wrap=fixed, min_width=least)
 
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:

@@ -203,7 +203,7 @@ def test_gated_pods_of_a_gang_that_waits_are_told(tmp_path: Path, capsys: Captur
     path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=2), *members])
     assert main(["explain", path]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == "default g 0 - 1 8 - pods of it are missing".split()
+    assert lines[1].split() == ["default", "g", "0", "-", "1", "8", "-", "pods", "of", "it", "are", "missing"]
     assert lines[3:5] == [
         "PodGroup default/g waits. It has 1 pending pod, and needs 2.",
         "  It has 1 pod that no scheduler may place: scheduling gate example.com/quota.",
