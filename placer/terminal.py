@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
 from placer.legible import safe_lines, styled
+from placer.version import API_VERSION
 
 if TYPE_CHECKING:
     from placer.instance import GroupKey, Instance
@@ -20,21 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLUSTER",
+    "FORMATS",
     "OK",
     "add_asking",
     "add_cluster",
     "add_command",
+    "add_inputs",
+    "add_output",
     "add_reading",
     "add_source",
     "add_what_if",
     "asked_about",
     "console",
+    "headed",
     "home_of",
     "is_edited",
+    "listed",
+    "put",
     "read_instance",
     "refuse_both",
     "source",
     "source_words",
+    "tell",
     "writable",
     "write",
     "written",
@@ -43,6 +51,8 @@ __all__ = [
 OK = 0
 
 CLUSTER = "cluster"  #: what the text is called that was read from one
+
+FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
 PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
 
@@ -56,6 +66,26 @@ def add_command(
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
     return parser
+
+
+class _Inputs(argparse.Action):
+    """Takes files in any position, with ``-f`` before them or without."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Append files."""
+        more = [values] if isinstance(values, str) else values
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *more])
+
+
+def add_inputs(
+    parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
+) -> None:
+    """Add INSTANCE... and ``-f``, which is the same; ``text`` is its help; ``needed``: there must be one."""
+    files = parser.add_argument(dest, nargs="*", action=_Inputs, default=[], metavar=metavar, help=text)
+    files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
+    parser.add_argument(
+        "-f", "--filename", dest=dest, action=_Inputs, default=[], metavar="FILE", help=f"the same as {metavar}"
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:
@@ -88,9 +118,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
-    )
+    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
     add_reading(parser, lenient=True)
     add_cluster(parser)
 
@@ -247,6 +275,110 @@ def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, e
         without=getattr(asked, "without", ()),
         set_=getattr(asked, "set_", ()),
     )
+
+
+class _Output(argparse.Action):
+    """Takes a format, or else a file."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Remember the word as what it is."""
+        setattr(namespace, "format" if values in FORMATS else self.dest, values)
+
+
+def add_output(parser: Any, text: str, default: str | None = None) -> None:
+    """Add ``-o`` of a command that writes a file; ``text`` says which; ``parser`` may be a group of flags."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="output",
+        action=_Output,
+        metavar="FILE|FORMAT",
+        default=default,
+        help=f"{text}; or how to print: {', '.join(FORMATS)}",
+    )
+
+
+def headed(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a document of placer's with its version and kind."""
+    return {"apiVersion": API_VERSION, "kind": kind, **content}
+
+
+def listed(kind: str, items: Iterable[Any]) -> dict[str, Any]:
+    """Give a list of placer's."""
+    return headed(kind, {"items": list(items)})
+
+
+def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None = None) -> None:
+    """Print a document, or several, in the format of ``-o``, else as JSON.
+
+    Parameters
+    ----------
+    document
+        Plain values.
+    options
+        Those of the command.
+    names
+        What ``-o name`` prints; None: what the entries of the document are called.
+
+    Raises
+    ------
+    UsageError
+        Names are asked for, and the document has none.
+    """
+    from placer.manifests.writing import to_json, to_yaml
+
+    if options.format == "name":
+        text = "".join(f"{each}\n" for each in dict.fromkeys(names_in(document) if names is None else names))
+    else:
+        text = to_yaml(document) if options.format == "yaml" else to_json(document)
+    sys.stdout.write(text)
+
+
+def names_in(document: Any) -> Iterator[str]:
+    """Give the names of the entries of a document, in the form in which options take them.
+
+    Raises
+    ------
+    UsageError
+        It has no entries that have names.
+    """
+    if not isinstance(document, Mapping):
+        entries: Iterable[Any] = document
+    else:
+        entries = next((document[key] for key in _ENTRIES if isinstance(document.get(key), (list, tuple))), [document])
+    for each in entries:
+        yield _name_of(each)
+
+
+#: Where a document may have its entries.
+_ENTRIES = ("items", "groups", "domains", "checks", "violations")
+
+
+def _name_of(entry: Any) -> str:
+    """The name of an object, a group or something else that has one."""
+    if isinstance(entry, Mapping):
+        group = entry.get("group", entry)
+        if isinstance(group, Mapping) and {"kind", "namespace", "name"} <= set(group):
+            return f"{group['kind'].lower()}/{group['namespace']}/{group['name']}"
+        if "metadata" in entry:
+            head, where = str(entry.get("kind", "object")).lower(), entry["metadata"]
+            return "/".join(filter(None, (head, where.get("namespace"), where.get("name"))))
+        if "subjects" in entry:
+            return ", ".join(map(str, entry["subjects"]))
+        for key in ("policy", "name", "check"):
+            if isinstance(entry.get(key), str):
+                return str(entry[key])
+    raise UsageError("-o name: found a document whose entries have no names, expected json, yaml or wide")
+
+
+def put(documents: Any, options: argparse.Namespace, as_json: bool = False) -> None:
+    """Write objects to the file of ``-o``; without one print them, as YAML or as JSON where no format is asked for."""
+    if options.output not in (None, "-"):
+        write(documents, options.output)
+    elif options.format == "name":
+        tell(documents, options)
+    else:
+        write(documents, "-", as_json=options.format == "json" or (as_json and options.format != "yaml"))
 
 
 def write(document: Any, target: str, as_json: bool | None = True) -> None:

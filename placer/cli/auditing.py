@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, headed, listed, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def add_audit(commands: Any) -> None:
     add_source(parser)
     add_asking(parser)
     parser.add_argument(
-        "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
     )
     parser.add_argument(
         "--sums", action="store_true", help="the cluster's sums alone: what is stranded, what still fits"
@@ -66,8 +65,8 @@ def _audit(options: argparse.Namespace) -> int:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
 
     if options.json:
-        document = _sums(sums()) if options.sums else [each.as_dict() for each in entries]
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        rows = (each.as_dict() for each in entries)
+        tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
             _print_groups(entries)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.queueing import with_steps
 from placer.cli.sources import SECONDS, add_source, source, source_words
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def add_explain(commands: Any) -> None:
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     add_scheduler_config(asking)
     add_what_if(parser)
 
@@ -146,7 +149,8 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
         both = zip(found, elsewhere, strict=True)
-        _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
+        entries = (one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both)
+        tell(listed("ExplanationList", entries), options)
     elif not found:
         _say(iter(nothing_waits(case.instance)))
     else:
@@ -201,7 +205,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 
     found = explain_job(case, keys, deadline)
     if options.json:
-        _print_json([each.as_dict() for each in found])
+        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
     else:
         fits = [
             f"{each.explanation.group.namespace}/{each.explanation.group.name}"
@@ -225,7 +229,7 @@ def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], dea
         if not options.json:
             _say(_told_of_copies(found, left, spare))
     if options.json:
-        _print_json(entries)
+        tell(listed("CopiesList", entries), options)
     return OK
 
 
@@ -235,10 +239,6 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
 def _say(lines: Iterator[str]) -> None:

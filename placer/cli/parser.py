@@ -8,12 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from placer.deadline import duration
 from placer.errors import UsageError
 
 __all__ = ["Parser"]
 
 #: What an option takes whose words are read as numbers.
-_NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
+_NUMBERS: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    duration: "a number of seconds, or a duration such as 10s or 2m",
+}
 
 #: An option of one letter, its value at once behind it or not; ``-1`` and ``-.5`` are numbers, ``-`` is a file.
 _SHORT_OPTION = re.compile(r"-[^\d. ][^ ]*\Z")
@@ -41,6 +46,9 @@ class Parser(argparse.ArgumentParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"found {' '.join(rest)}, expected nothing more")
+        for action in self._get_positional_actions():
+            if getattr(action, "needed", False) and not getattr(found, action.dest):
+                self.error(f"the following arguments are required: {action.metavar}")
         return found, rest
 
     def _options_in(self, words: Sequence[str]) -> Iterable[str]:
@@ -69,7 +77,7 @@ class Parser(argparse.ArgumentParser):
         words = []
         for action in self._get_positional_actions():
             word = str(action.metavar or action.dest)
-            words.append(f"{word}..." if action.nargs == "+" else word)
+            words.append(f"{word}..." if action.nargs == "+" or getattr(action, "needed", False) else word)
         return " ".join([self.prog, *words, "[OPTION...]"])
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:

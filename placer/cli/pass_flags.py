@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.cli.sources import namespace_budget
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods import METHODS
 from placer.terminal import add_cluster
@@ -52,7 +53,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument(
-        "--time-limit", type=float, default=20.0, metavar="SECONDS", help="until the first binding (default 20)"
+        "--time-limit", type=duration, default=20.0, metavar="DURATION", help="until the first binding (default 20)"
     )
     search.add_argument(
         "--namespace-budget",
@@ -168,16 +169,16 @@ def _add_binding(group: Any) -> None:
     group.add_argument("--bind-workers", type=int, default=16, metavar="N", help="bindings at a time (default 16)")
     group.add_argument(
         "--gang-grace",
-        type=float,
+        type=duration,
         default=30.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
     )
     group.add_argument(
         "--half-bound-patience",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a gang may stay half-bound before what is bound of it is deleted; inf: for ever (default 300)",
     )
     group.add_argument(
@@ -185,9 +186,9 @@ def _add_binding(group: Any) -> None:
     )
     group.add_argument(
         "--settle",
-        type=float,
+        type=duration,
         default=5.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="most seconds that a pass without --every waits at the end for what kubelets say (default 5)",
     )
     add_cooling(group)
@@ -222,16 +223,16 @@ def _add_disrupting(group: Any) -> None:
     )
     group.add_argument(
         "--gone-within",
-        type=float,
+        type=duration,
         default=30.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
     )
     group.add_argument(
         "--hold-room",
-        type=float,
+        type=duration,
         default=600.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long room that was made is held for its gang by the passes that follow (default 600)",
     )
 
@@ -250,9 +251,9 @@ def _add_telling(group: Any) -> None:
     )
     group.add_argument(
         "--tell-limit",
-        type=float,
+        type=duration,
         default=20.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="most seconds for all of this; the next pass tells what is left (default 20)",
     )
     group.add_argument(

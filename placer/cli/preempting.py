@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.terminal import (
     OK,
     add_asking,
     add_command,
+    add_output,
     add_what_if,
     asked_about,
     console,
     home_of,
+    listed,
     read_instance,
+    tell,
     writable,
     write,
 )
@@ -87,12 +90,12 @@ def add_repair(commands: Any) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     """Add what both take; give the group of flags."""
     asking = parser.add_argument_group("asking")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    asking.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
@@ -263,7 +266,8 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
         write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
-        print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
+        entries = (row | {"placement": document} for row, document in rows)
+        tell(listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
 
@@ -280,7 +284,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.output:
         write(document, options.output)
     if options.json and options.output != "-":
-        write(document, "-")
+        tell(document, options, _going(result))
     elif options.output != "-":
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
@@ -292,6 +296,14 @@ def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     for line in lines:
         terminal.print(line, markup=False, soft_wrap=True)
     print_findings(findings, terminal)
+
+
+def _going(result: Result) -> list[str]:
+    """The pods that go, by name."""
+    if result.placement is None:
+        return []
+    gone = (*result.placement.evictions, *(each.pod for each in result.placement.moves))
+    return sorted(f"pod/{each}" for each in gone)
 
 
 def _admitted(result: Result) -> bool:

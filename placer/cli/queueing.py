@@ -9,10 +9,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, write
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, tell
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
@@ -44,7 +45,7 @@ def add_queue(commands: Any) -> None:
     add_source(parser)
     add_asking(parser)
     parser.add_argument(
-        "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
     )
     parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
     costs = parser.add_argument_group("costs")
@@ -101,7 +102,7 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
     shown = {key: item for key, item in found.items() if key in asked}
     items = with_steps(placed.instance, shown, source_words(options), deadline)
     if options.json:
-        write(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), "-")
+        tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
         return
     terminal = console()
     if not items:
@@ -146,7 +147,7 @@ def _show_costs(options: argparse.Namespace, instance: Instance, budget: Namespa
         items = [CostItem(**cost.as_dict(), share=round(cost.share(of), 6)) for cost in costs]
         limits = None if budget is None else asdict(budget)
         document = CostListDocument(api_version=API_VERSION, kind="NamespaceCostList", budget=limits, items=items)
-        write(document.as_dict(), "-")
+        tell(document.as_dict(), options, [f"namespace/{cost.namespace}" for cost in costs])
     elif costs:
         _print_costs(costs, budget, [f"{cost.share(of):.1%}" for cost in costs])
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,14 @@ from placer.terminal import (
     OK,
     add_cluster,
     add_command,
+    add_inputs,
+    add_output,
     add_reading,
+    headed,
     read_instance,
     refuse_both,
     source,
+    tell,
     writable,
     written,
 )
@@ -35,17 +38,11 @@ def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
     parser = add_command(commands, "report", "one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
-    parser.add_argument(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help="INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; no INSTANCE: what is in a cluster",
-    )
+    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; no INSTANCE: what is in a cluster"
+    add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
     add_cluster(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help="the page, .html; - is stdout (default, not a terminal)"
-    )
+    add_output(parser, "the page, .html; - is stdout (default, not a terminal)", "-")
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -74,7 +71,7 @@ def _report(options: argparse.Namespace) -> int:
         with written(options.output):
             Path(options.output).write_text(page(found), encoding="utf-8")
     if options.json:
-        print(json.dumps(found))
+        tell(headed("Report", found), options)
     elif to_stdout:
         sys.stdout.write(page(found))
     return OK

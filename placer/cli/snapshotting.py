@@ -10,7 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.terminal import ENDINGS, OK, add_cluster, add_command, writable, written
+from placer.deadline import duration
+from placer.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Client, Snapshot
@@ -38,18 +39,16 @@ def add_snapshot(commands: Any) -> None:
     )
     add_cooling(parser)
     add_lease(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
-    )
+    add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
 
 
 def add_cooling(parser: Any) -> None:
     """Add the flag for nodes that cool down."""
     parser.add_argument(
         "--cool-down",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
         "several kubelets reject backs off itself",
     )
@@ -161,7 +160,8 @@ def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
     seconds = round(time.monotonic() - options.began, 1)
     if options.json:
         document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
-        print(json.dumps({**document, "resourceVersions": dict(snapshot.versions), "seconds": seconds}, indent=2))
+        document |= {"resourceVersions": dict(snapshot.versions), "seconds": seconds}
+        tell(headed("SnapshotSummary", document), options, [options.output])
     else:
         told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
         print(f"{options.output}: {told}; {seconds} s")

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.json import decode
 
 from placer.errors import BadInstance, Fault, UsageError
 from placer.manifests import Text, read_texts, split
 from placer.manifests.faults import Faults
+from placer.manifests.syntax import documents
 
 __all__ = [
     "ComparedGroup",
@@ -23,6 +25,8 @@ __all__ = [
 
 #: Where the first object of a text is looked for.
 _HEAD = 2**16
+#: ... and the kind of a comparison.
+_LIST = 200
 
 
 class ComparedValue(msgspec.Struct, rename="camel", gc=False):
@@ -73,6 +77,12 @@ class ComparedRow(msgspec.Struct, rename="camel"):
     groups: list[ComparedGroup] = []
     seconds: float | None = None
     error: str | None = None
+
+
+class _Comparison(msgspec.Struct):
+    """What ``placer compare --json`` prints."""
+
+    items: list[ComparedRow]
 
 
 class Inputs(NamedTuple):
@@ -134,7 +144,7 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
 
 def _kind(text: Text) -> str:
     head = bytes(text.data[:_HEAD]).lstrip()
-    if text.is_json and head.startswith(b"["):  # objects of an instance stand in a List, never in an array
+    if (text.is_json and head.startswith(b"[")) or b"ComparisonList" in head[:_LIST]:
         return "comparison"
     return "placement" if _is_placement(text, head) else "instance"
 
@@ -149,8 +159,12 @@ def _is_placement(text: Text, head: bytes) -> bool:
 
 
 def _rows(text: Text) -> list[ComparedRow]:
+    data = bytes(text.data)
+    if not text.is_json:
+        data = "".join(piece for each in documents(data) for piece in each.pieces).encode()
     try:
-        rows = msgspec.json.decode(text.data, type=list[ComparedRow])
+        listed = data.lstrip().startswith(b"[")
+        rows = decode(data, type=list[ComparedRow]) if listed else decode(data, type=_Comparison).items
     except msgspec.DecodeError as error:
         raise BadInstance([Fault(text.name, None, "", "", str(error), "rows of placer compare --json")]) from error
     if not rows:

@@ -278,9 +278,8 @@ def _add_column(table: Table, head: str, longest: int) -> None:
     """Add a column; a number is never cut, and words go on in the next line."""
     number = head in _NUMBERS
     fixed = number or head == "AGE"
-    side = "right" if number else "left"
     least = longest if fixed else min(max(8, len(head)), longest)
-    table.add_column(head, justify=side, overflow="fold", no_wrap=fixed, min_width=least)
+    table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=fixed, min_width=least)
 
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:

@@ -6,12 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from placer.cli import main
-from tests.support import node, pod, pod_group
+from placer.cli.program import parser
+from tests.support import listing, node, pod, pod_group
+from tests.write_schemas import REPORTS, report_schema
 
 Capture = pytest.CaptureFixture[str]
+
+GROUPS = ("team-a/train", "team-b/train", "team-b/tune")
 
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -38,11 +44,6 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def items(document: Any) -> list[Any]:
-    """The entries of a list, whether or not it says of which kind it is."""
-    return list(document["items"] if isinstance(document, dict) else document)
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -61,20 +62,20 @@ def test_explain_is_about_the_groups_that_are_selected(
     words: list[str], found: set[str], cluster: str, capsys: Capture
 ) -> None:
     assert main(["explain", cluster, "--json", "--time-limit", "5", *words]) == 0
-    groups = [each["group"] for each in items(json.loads(capsys.readouterr().out))]
+    groups = [each["group"] for each in listing(capsys.readouterr().out)]
     assert {f"{each['namespace']}/{each['name']}" for each in groups} == found
 
 
 def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in (([], 1), (["-n", "team-a"], 1), (["-n", "team-b"], 0), (["-l", "app=train"], 0)):
         assert main(["audit", cluster, "--json", "--time-limit", "5", *words]) == 0
-        assert len(items(json.loads(capsys.readouterr().out))) == count
+        assert len(listing(capsys.readouterr().out)) == count
 
 
 def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in ((["-n", "team-b"], 2), (["-l", "app=train"], 2), (["--for", "tune"], 1), ([], 3)):
         assert main(["preempt", cluster, "--json", "--time-limit", "5", *words]) == 5
-        assert len(json.loads(capsys.readouterr().out)["groups"]) == count
+        assert len(listing(capsys.readouterr().out)["groups"]) == count
     assert main(["preempt", cluster, "--for", "train"]) == 2
     assert "found 2 groups of that name, expected one of podgroup." in capsys.readouterr().err
 
@@ -92,3 +93,99 @@ def test_the_namespace_of_the_context_is_the_users_own(context: str | None, foun
     path = tmp_path / "config"
     path.write_text(json.dumps(KUBECONFIG))
     assert context_namespace(str(path), context) == found
+
+
+def test_files_are_given_with_f_or_without(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    more = tmp_path / "more.json"
+    more.write_text(json.dumps(pod("more", namespace="team-c", gpu=8)))
+    for words in (["-f", cluster, "-f", str(more)], [cluster, str(more)], [cluster, "-f", str(more)]):
+        assert main(["solve", "--json", "--method", "greedy", *words]) == 0
+        assert listing(capsys.readouterr().out)["instance"]["pods"] == 5
+    assert main(["solve"]) == 2
+    assert "required: INSTANCE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [("10s", 10), ("2m", 120), ("1m30s", 90), ("45", 45), ("0.5", 0.5), ("500ms", 0.5)]
+)
+def test_seconds_may_be_a_duration(words: str, seconds: float) -> None:
+    for command in (["solve", "x"], ["explain"], ["preempt"], ["audit"], ["compare", "x"], ["sweep", "x"]):
+        assert parser().parse_args([*command, "--time-limit", words]).time_limit == seconds
+    assert parser().parse_args(["run", "--cool-down", words]).cool_down == seconds
+
+
+def test_what_is_no_duration_is_refused(capsys: Capture) -> None:
+    assert main(["solve", "x", "--time-limit", "10 s"]) == 2
+    expected = "found '10 s', expected a number of seconds, or a duration such as 10s or 2m"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "names"),
+    [
+        (["explain", "--time-limit", "5"], "ExplanationList", {f"podgroup/{each}" for each in GROUPS}),
+        (["audit"], "AuditList", {"pod/team-a/runs"}),
+        (["compare", "--policies", "greedy"], "ComparisonList", {"greedy"}),
+        (["solve", "--method", "greedy"], "Placement", {f"podgroup/{each}" for each in GROUPS}),
+        (["topology", "show"], "TopologyReport", set()),
+        (["audit", "--sums"], "AuditSums", None),
+        (["preempt", "--time-limit", "5"], "Placement", set()),
+    ],
+)
+def test_formats_are_words_of_o(
+    words: list[str], kind: str, names: set[str] | None, cluster: str, capsys: Capture
+) -> None:
+    code = 5 if words[0] == "preempt" else 0
+    for form in (["--json"], ["-o", "json"], ["-ojson"], ["--output=yaml"]):
+        assert main([*words, "-f", cluster, *form]) == code
+        document = yaml.safe_load(capsys.readouterr().out)  # JSON is YAML
+        assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", kind)
+        if kind in REPORTS:
+            jsonschema.validate(document, report_schema(kind))
+    assert main([*words, "-f", cluster, "-o", "wide"]) == code
+    assert capsys.readouterr().out
+    if names is None:
+        assert main([*words, "-f", cluster, "-o", "name"]) == 2
+        assert "-o name: found a document whose entries have no names" in capsys.readouterr().err
+    else:
+        assert main([*words, "-f", cluster, "-o", "name"]) == code
+        assert set(capsys.readouterr().out.splitlines()) == names
+
+
+def test_another_word_after_o_is_a_file(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "placed.yaml"
+    assert main(["solve", cluster, "--method", "greedy", "-o", str(target), "-o", "name"]) == 0
+    assert yaml.safe_load(target.read_text())["kind"] == "Placement"
+    assert "podgroup/team-a/train" in capsys.readouterr().out
+    assert main(["explain", cluster, "-o", "x.yaml"]) == 2
+    assert "found 'x.yaml', expected one of json, yaml, wide, name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-o", "json"], ["-o", "yaml"]])
+def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
+    assert main(["solve", "nowhere.yaml", *form]) == 3
+    document = json.loads(capsys.readouterr().err)
+    jsonschema.validate(document, report_schema("Error"))
+
+
+def test_verify_and_sweep_print_what_their_schemas_say(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    placed = str(tmp_path / "placed.json")
+    assert main(["solve", cluster, "--method", "greedy", "-o", placed, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", cluster, placed, "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("Verification"))
+    assert main(["sweep", cluster, "--policies", "greedy", "--seeds", "1", "--executor", "inline", "-o", "-"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("SweepRun"))
+
+
+@pytest.mark.parametrize("kind", ["Placement", "ExplanationList", "Verification", "Configuration"])
+def test_what_placer_has_written_is_no_part_of_an_instance(
+    kind: str, cluster: str, tmp_path: Path, capsys: Capture
+) -> None:
+    document: dict[str, Any] = {"apiVersion": "placer.dev/v1alpha1", "kind": kind}
+    path = tmp_path / "written.json"
+    path.write_text(json.dumps(document | ({"items": [{"group": {}}]} if kind.endswith("List") else {})))
+    for words in (["solve", str(path)], ["explain", cluster, str(path)]):
+        assert main(words) == 3
+        err = capsys.readouterr().err
+        assert f"kind: found {kind.removesuffix('List')}, expected" in err

@@ -159,7 +159,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
     told = json.loads(capsys.readouterr().out)
     assert (told["file"], told["planted"], told["nodes"]) == (str(made), str(tmp_path / "made.planted.yaml"), 4)
     assert main(["--version", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"placer"}
+    assert set(json.loads(capsys.readouterr().out)) == {"apiVersion", "kind", "placer"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from placer.cli import main
 from placer.read import read
 from placer.report import contents, told_apart
 from tests.report.scenes import fleet, write
+from tests.support import listing
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def test_the_own_placement_is_a_row_in_the_figures_of_compare(folder: Path) -> N
     figures = ("pods", "groups", "gpus", "weight", "weightBound", "breaks")
     assert [own[each] for each in figures] == [same[each] for each in figures]
     assert (own["pods"], own["groups"], own["gpus"], own["breaks"]) == (3, 1, 12, "")
-    (row,) = (row for row in json.loads((folder / "rows.json").read_text()) if row["policy"] == "same")
+    (row,) = (row for row in listing((folder / "rows.json").read_text()) if row["policy"] == "same")
     assert own["weight"] == row["metrics"]["weight"]["value"]
     # x is ready here and waits as it is; kube-default has it ready, too, and tears y apart.
     assert [(each["onlyThere"], each["onlyHere"]) for each in (own, as_is, kube, same)] == [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console
+from placer.terminal import OK, add_command, add_output, console, headed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,9 +32,7 @@ def add_costs(topics: Any) -> None:
     group.add_argument(
         "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(parser, "what --json prints: .json, .yaml, each also .gz; - is stdout")
 
 
 def _costs(options: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def _costs(options: argparse.Namespace) -> int:
     report = _report(options)
     if options.strict:
         refuse_findings(options.instance or ["cluster"], report.findings)
-    if print_or_write(report.as_dict(), options):
+    if print_or_write(headed("NetworkCostReport", report.as_dict()), options):
         _print(report, console())
     return OK
 

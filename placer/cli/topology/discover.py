@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.topology.shared import in_cluster
 from placer.errors import UsageError
 from placer.legible import legible
-from placer.terminal import OK, add_cluster, add_command, writable, write
+from placer.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.discovery import Discovery
@@ -26,11 +26,8 @@ def add_discover(topics: Any) -> None:
     """Add ``topology discover`` and its flags."""
     text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
     parser = add_command(topics, "discover", text, _discover)
-    parser.add_argument(
-        "instance",
-        nargs="*",
-        metavar="INSTANCE",
-        help="files, folders or - with the nodes; none: those of a cluster, with --from none at all",
+    add_inputs(
+        parser, "files, folders or - with the nodes; none: those of a cluster, with --from none at all", needed=False
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -60,9 +57,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="the HyperNodes: .json, .yaml, each also .gz; default standard output"
-    )
+    add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
 
 
 def _discover(options: argparse.Namespace) -> int:
@@ -81,7 +76,7 @@ def _discover(options: argparse.Namespace) -> int:
     if options.apply:
         _apply(documents, nodes or {}, findings, options)
     else:
-        write(documents, options.output or "-", as_json=options.json or None)
+        put(documents, options)
     return OK
 
 
@@ -133,7 +128,7 @@ def _apply(
         "findings": [each.as_dict() for each in findings],
     }
     if options.json:
-        write(document, "-")
+        tell(headed("HyperNodeChanges", document), options)
     else:
         _summarise(plan.as_dict(), options)
 

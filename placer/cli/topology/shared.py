@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
-from placer.terminal import add_cluster, add_reading, writable, write
+from placer.terminal import add_cluster, add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -17,9 +17,7 @@ __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapsh
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
-    )
+    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
     add_reading(parser)
     add_cluster(parser)
 
@@ -48,7 +46,7 @@ def print_or_write(document: Any, options: argparse.Namespace) -> bool:
     if options.output == "-":
         return False
     if options.json:
-        write(document, "-")
+        tell(document, options)
     return not options.json
 
 

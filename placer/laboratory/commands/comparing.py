@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.deadline import duration
 from placer.errors import BadInstance
 from placer.laboratory.commands.comparing_passes import compare_passes
 from placer.laboratory.commands.shared import (
@@ -27,15 +25,17 @@ from placer.tables import Column, tables
 from placer.terminal import (
     OK,
     add_command,
+    add_output,
     add_source,
     add_what_if,
     console,
     is_edited,
+    listed,
     read_instance,
     source,
+    tell,
     writable,
     write,
-    written,
 )
 from placer.words import amount_digits, counted, is_amount, value_word
 
@@ -75,12 +75,12 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
+    rows.add_argument("--time-limit", type=duration, metavar="DURATION", help="of each method (default 60)")
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     add_what_if(parser)
-    parser.add_argument("-o", dest="output", metavar="FILE", help="the rows: .json, .yaml, each also .gz; - is stdout")
+    add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -153,24 +153,13 @@ def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
 
-    documents = [row.as_dict() for row in rows]
-    text = json.dumps(documents, indent=2) + "\n"
+    document = listed("ComparisonList", (row.as_dict() for row in rows))
     if options.output not in (None, "-"):
-        _write(documents, text, options.output)
+        write(document, options.output)
     if options.json or options.output == "-":
-        sys.stdout.write(text)
+        tell(document, options)
     else:
         print_rows(instance, rows, console())
-
-
-def _write(documents: list[dict[str, Any]], text: str, target: str) -> None:
-    """In JSON the array that ``--json`` prints, in YAML a document for each row."""
-    if not target.removesuffix(".gz").endswith(".json"):
-        write(documents, target)
-        return
-    data = text.encode()
-    with written(target):
-        Path(target).write_bytes(gzip.compress(data, mtime=0) if target.endswith(".gz") else data)
 
 
 _HEAD = 12  #: characters of a line of what stands above a value

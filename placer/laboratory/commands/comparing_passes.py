@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
 from placer.tables import Column, tables
-from placer.terminal import OK, console, write
+from placer.terminal import OK, console, tell, write
 from placer.words import counted
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ def compare_passes(options: argparse.Namespace) -> int:
     if options.output not in (None, "-"):
         write(document, options.output)
     if options.json or options.output == "-":
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        tell(document, options)
     else:
         _print(found, console())
     return OK
