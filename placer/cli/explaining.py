@@ -148,14 +148,16 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
-        both = zip(found, elsewhere, strict=True)
-        entries = (one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both)
-        tell(listed("ExplanationList", entries), options)
+        tell(listed("ExplanationList", map(_entry, found, elsewhere)), options)
     elif not found:
         _say(iter(nothing_waits(case.instance)))
     else:
         _say_each(found, elsewhere)
     return OK
+
+
+def _entry(one: Explanation, other: ElsewhereFate | None) -> dict[str, Any]:
+    return one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
 
 
 def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:

@@ -92,8 +92,10 @@ def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float
 def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueItem:
     new = outcome.added(group.pending)
     left = [key for key in group.pending if key not in outcome.new]
-    created = group.created or None  # 0 where nothing says it
-    words = _waiting_words(group, reason, len(new)) if left else _placed_words({outcome.new[key] for key in new})
+    if left:
+        why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
+    else:
+        why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -102,12 +104,17 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
         gpus=_gpus(outcome, left or new),
-        creation_timestamp=None if created is None else timestamp(datetime.fromtimestamp(created, UTC)),
-        age=None if created is None else duration(now - created),
+        creation_timestamp=_since(group.created),
+        age=duration(now - group.created) if group.created else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
-        reason=ReasonPart(code=reason.code, message=reason.message) if left else None,
+        reason=why,
         words=words,
     )
+
+
+def _since(created: float) -> str | None:
+    """Since when a group is there; 0 where nothing says it."""
+    return timestamp(datetime.fromtimestamp(created, UTC)) if created else None
 
 
 def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from placer.cli import main
 from placer.codes import REASONS
+from placer.explain import prices
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Reason
@@ -69,8 +70,12 @@ def asked(capsys: Capture, *words: str) -> Any:
     return document
 
 
-def test_groups_stand_by_priority_and_age_with_the_price_of_the_next_step(busy: str, capsys: Capture) -> None:
-    found = asked(capsys, busy)
+def test_groups_stand_by_priority_and_age_with_the_price_of_the_next_step(
+    busy: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "PRICING", 600.0)  # however busy the machine is
+    limit = ["--time-limit", "1200"]
+    found = asked(capsys, busy, *limit)
     assert found["kind"] == "QueueList"
     assert [each["name"] for each in found["items"]] == ["train", "old", "young"]
     first = found["items"][0]
@@ -82,7 +87,7 @@ def test_groups_stand_by_priority_and_age_with_the_price_of_the_next_step(busy: 
     assert first["next"]["message"].startswith("would ")
     assert first["next"]["evicted"] + first["next"]["moved"] == 1
     assert [each["reason"] for each in found["items"][1:]] == [None, None]
-    assert main(["queue", busy, "-n", "ml"]) == 0
+    assert main(["queue", busy, "-n", "ml", *limit]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON"]
     assert re.match(r"ml +train +1000 +- +1 +8 +\w+ +too little room is free", lines[1])
