@@ -89,7 +89,7 @@ def _printed(block: Block, folder: Path) -> str:
 
 
 def timeless(text: str) -> list[str]:
-    """Lines of an output without what differs from run to run: seconds, ages, MiB, who proves, and the room they take."""
+    """Lines of an output without what differs from run to run: seconds, ages, MiB, provers, and the room they take."""
     lines = (
         _PROVERS.sub(r"\1", _SECONDS.sub(r"\1", _AGE.sub("age", _COSTS.sub("", line.rstrip()))))
         for line in text.splitlines()
