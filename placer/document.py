@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from placer.manifests import Text
 
 __all__ = [
+    "CostItem",
+    "CostListDocument",
+    "NextStepPart",
     "PlacementDocument",
+    "QueueItem",
+    "QueueListDocument",
+    "ReasonPart",
     "SetAsidePart",
     "ValuePart",
     "WeightPart",
@@ -229,6 +235,71 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     trace: list[TracePart]
     seconds: SecondsPart
     versions: dict[str, str]
+
+
+class NextStepPart(_Part, frozen=True, kw_only=True):
+    """What to ask next about a group that waits; what must go for it, null where that is not known."""
+
+    command: str
+    evicted: int | None = None
+    moved: int | None = None
+    message: str
+
+
+class QueueItem(_Part, frozen=True, kw_only=True):
+    """A group that waits or was just placed; ``pods`` and ``gpus`` of its pods that wait, else of those just placed.
+
+    ``age`` is a duration as Kubernetes writes it, null where nothing says since when the group is there; ``words`` are
+    the reason in a few words, or where its pods were placed.
+    """
+
+    namespace: str
+    name: str
+    kind: Literal["PodGroup", "Pod"]
+    priority: int
+    queue: str | None
+    pods: int
+    gpus: int
+    creation_timestamp: str | None
+    age: str | None
+    admitted: bool
+    reason: ReasonPart | None
+    words: str
+    next: NextStepPart | None = None
+
+    def with_next(self, step: NextStepPart | None) -> QueueItem:
+        """The same with a next step."""
+        return msgspec.structs.replace(self, next=step)
+
+
+class QueueListDocument(_Part, frozen=True, kw_only=True):
+    """What waits or was just placed, the most urgent and the oldest first: ``placer queue --json``."""
+
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["QueueList"]
+    items: list[QueueItem]
+
+
+class CostItem(_Part, frozen=True, kw_only=True):
+    """What one namespace costs; ``share`` is the largest part that it spends of a budget."""
+
+    namespace: str
+    pending: int
+    waiting: int
+    daemons: int
+    terms: int
+    resources: int
+    bytes: int
+    share: float
+
+
+class CostListDocument(_Part, frozen=True, kw_only=True):
+    """Who costs what, the dearest first: ``placer queue --cost --json``; ``budget`` of each namespace, null: none."""
+
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["NamespaceCostList"]
+    budget: dict[str, int] | None
+    items: list[CostItem]
 
 
 def placement_document(result: Result, versions: Mapping[str, str] | None = None) -> PlacementDocument:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from placer.manifests import Text
 
 __all__ = [
+    "CLUSTER",
     "FORMATS",
     "OK",
     "add_asking",
+    "add_cluster",
     "add_command",
     "add_inputs",
     "add_output",
     "add_reading",
+    "add_source",
     "add_what_if",
     "asked_about",
     "console",
@@ -36,6 +40,9 @@ __all__ = [
     "listed",
     "put",
     "read_instance",
+    "refuse_both",
+    "source",
+    "source_words",
     "tell",
     "writable",
     "write",
@@ -46,6 +53,7 @@ OK = 0
 
 #: Blanks at the end of a line, where styles may end behind them.
 _TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
+CLUSTER = "cluster"  #: what the text is called that was read from one
 
 FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
@@ -98,6 +106,70 @@ def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> No
             action="store_true",
             help="unreadable objects are findings, and their dependents wait, as in a cluster",
         )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which cluster."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
+    )
+    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
+    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
+    add_reading(parser, lenient=True)
+    add_cluster(parser)
+
+
+def source_words(options: argparse.Namespace) -> list[str]:
+    """What another command needs to read the same, as words of the command line."""
+    flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
+    flags["--scheduler-name"] = options.scheduler_name
+    return [*options.instance, *(word for flag, value in flags.items() if value for word in (flag, value))]
+
+
+def source(options: argparse.Namespace) -> Sequence[str | Text]:
+    """What is read: files, or the cluster's snapshot, with the pods of any scheduler, where none are given.
+
+    Raises
+    ------
+    UsageError
+        Files and a cluster are named both.
+    ClusterError
+        The cluster does not answer.
+    """
+    refuse_both(options)
+    if options.instance:
+        return list(options.instance)
+    from placer.cluster import Client, take
+    from placer.instance import ANY_SCHEDULER
+    from placer.manifests import Text
+    from placer.progress import Progress
+
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        name = options.scheduler_name or ANY_SCHEDULER
+        taken = take(client, name, lambda what, count: progress.phase(f"{what} {count:,}"))
+    text = BytesIO()
+    taken.write_text(text)
+    return [Text(CLUSTER, text.getvalue())]
+
+
+def refuse_both(options: argparse.Namespace) -> None:
+    """Refuse files and a cluster together.
+
+    Raises
+    ------
+    UsageError
+        Both are named.
+    """
+    if options.instance and (options.kubeconfig is not None or options.context is not None):
+        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:

@@ -39,6 +39,7 @@ READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
 COMMANDS = (
     "solve",
     "verify",
+    "queue",
     "explain",
     "preempt",
     "defrag",
@@ -146,7 +147,7 @@ def properties(value: object) -> set[str]:
     return own.union(*map(properties, value.values()))
 
 
-@pytest.mark.parametrize("kind", ["Placement", "Policy", "PassComparison"])
+@pytest.mark.parametrize("kind", ["Placement", "Policy", "PassComparison", "QueueList", "NamespaceCostList"])
 def test_a_document_is_there_with_every_key_and_no_other(kind: str) -> None:
     document = example(kind)
     jsonschema.validate(document, schema(kind))

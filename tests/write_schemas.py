@@ -9,17 +9,24 @@ from typing import Any
 
 import msgspec
 
-from placer.document import PlacementDocument
+from placer.document import CostListDocument, PlacementDocument, QueueListDocument
+
+#: Schema to the document that it describes.
+DOCUMENTS: dict[str, type[msgspec.Struct]] = {
+    "placement": PlacementDocument,
+    "queuelist": QueueListDocument,
+    "namespacecostlist": CostListDocument,
+}
 
 
-def placement_schema() -> dict[str, Any]:
-    """The JSON Schema of a Placement, its parts under ``$defs``."""
-    _, parts = msgspec.json.schema_components([PlacementDocument], ref_template="#/$defs/{name}")
-    document = parts.pop(PlacementDocument.__name__)
+def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a document, its parts under ``$defs``."""
+    _, parts = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
+    whole = parts.pop(document.__name__)
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": dict(sorted(parts.items())),
-        **document,
+        **whole,
     }
     return dict(json.loads(json.dumps(schema)))  # defaults that are tuples are lists there
 
@@ -177,7 +184,8 @@ def _typed(of: Any) -> dict[str, Any]:
 
 def main() -> None:
     folder = Path(__file__).parent.parent / "placer" / "schemas"
-    schemas = {"placement": placement_schema()} | {kind.lower(): report_schema(kind) for kind in REPORTS}
+    schemas = {name: schema_of(document) for name, document in DOCUMENTS.items()}
+    schemas |= {kind.lower(): report_schema(kind) for kind in REPORTS}
     for name, schema in schemas.items():
         (folder / f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n")
 

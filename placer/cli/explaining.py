@@ -8,10 +8,12 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import SECONDS, add_source, source
+from placer.cli.queueing import with_steps
+from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
@@ -21,7 +23,8 @@ from placer.terminal import OK, add_asking, add_command, add_what_if, asked_abou
 from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
-    from placer.explain.cases import Case
+    from placer.deadline import Deadline
+    from placer.explain.cases import Case, Placed
     from placer.explain.causes import Correction
     from placer.explain.changes import TriedChange
     from placer.explain.copies import Copies, Spare
@@ -140,35 +143,68 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
+    from placer.summary.queue import nothing_waits
 
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = waiting(placed, others.names) if keys is None else keys
-    shown = set(asked_about(options, case.instance))
-    asked = [key for key in asked if key in shown]
+    asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
+    if keys is None and asked and not options.json and _print_table(options, placed, asked, others.names, deadline):
+        return OK
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
-        both = zip(found, elsewhere, strict=True)
-        entries = (one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both)
-        tell(listed("ExplanationList", entries), options)
+        tell(listed("ExplanationList", map(_entry, found, elsewhere)), options)
     elif not found:
-        _say(_nothing(case.instance.absent_work))
+        _say(iter(nothing_waits(case.instance)))
     else:
-        said: set[GroupKey] = set()
-        for one, other in zip(found, elsewhere, strict=True):
-            if other is not None:
-                _say(_told_elsewhere(one, other))
-            elif one.group not in said:
-                _say(_told(one))
-                said.update(one.equal)
+        _say_each(found, elsewhere)
     return OK
 
 
-def _nothing(absent: Sequence[str]) -> Iterator[str]:
-    """That nothing waits, but for work that is not there yet."""
-    yield "Nothing waits that may be placed yet." if absent else "No group waits."
-    yield from (f"  {each}." for each in absent)
+def _entry(one: Explanation, other: ElsewhereFate | None) -> dict[str, Any]:
+    return one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+
+
+def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
+    """Those of some groups that the flags select."""
+    shown = set(asked_about(options, case.instance))
+    return [key for key in keys if key in shown]
+
+
+def _say_each(found: Sequence[Explanation], elsewhere: Sequence[ElsewhereFate | None]) -> None:
+    """Print explanations, those of equal groups once."""
+    said: set[GroupKey] = set()
+    for one, other in zip(found, elsewhere, strict=True):
+        if other is not None:
+            _say(_told_elsewhere(one, other))
+        elif one.group not in said:
+            _say(_told(one))
+            said.update(one.equal)
+
+
+def _print_table(
+    options: argparse.Namespace,
+    placed: Placed,
+    asked: Sequence[GroupKey],
+    elsewhere: Container[GroupKey],
+    deadline: Deadline,
+) -> bool:
+    """Print the groups as ``queue`` does; True: there are too many for an explanation of each."""
+    from placer.disruption import outcome_of
+    from placer.explain.explanation import reasons_of
+    from placer.explain.prices import FEW
+    from placer.summary.queue import print_queue, print_steps, queue_items
+
+    told, now = reasons_of(placed, deadline), time.time()
+    found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
+    shown = {key: item for key, item in found.items() if key in asked}
+    terminal = console()
+    print_queue([*shown.values()], terminal, now)
+    many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
+    if many:
+        print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
+    terminal.print("" if not many else "`placer explain --group NAME` explains one of them.")
+    return many
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
+from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.cli.sources import namespace_budget
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods import METHODS
+from placer.terminal import add_cluster
 
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions

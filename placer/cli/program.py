@@ -192,6 +192,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
         configuring,
         explaining,
         preempting,
+        queueing,
         reporting,
         running,
         snapshotting,
@@ -200,6 +201,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
     from placer.laboratory.commands import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
+    queueing.add_queue(commands)
     explaining.add_explain(commands)
     preempting.add_preempt(commands)
     preempting.add_defrag(commands)

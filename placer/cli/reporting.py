@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from placer.errors import UsageError
 from placer.terminal import (
+    CLUSTER,
     OK,
+    add_cluster,
     add_command,
     add_inputs,
     add_output,
     add_reading,
     headed,
     read_instance,
+    refuse_both,
+    source,
     tell,
     writable,
     written,
@@ -25,16 +30,18 @@ __all__ = ["add_report"]
 
 TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
 placer recognises files by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
-Without a placement the page shows the cluster as it is, with one before and after."""
+Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows the
+cluster of the kubeconfig."""
 
 
 def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
     parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
-    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin"
-    add_inputs(parser, text, needed=True, dest="files", metavar="FILE")
+    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; no INSTANCE: what is in a cluster"
+    add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
+    add_cluster(parser)
     add_output(parser, "the page, .html; - is stdout (default, not a terminal)", "-")
 
 
@@ -49,9 +56,12 @@ def _report(options: argparse.Namespace) -> int:
         writable([Path(options.output)], (".html",))
     elif sys.stdout.isatty() and not options.json:
         raise UsageError("found no -o FILE.html, and standard output is a terminal, which shows no page")
+    options.instance = []
+    inputs = told_apart(options.files, partial(source, options))
+    options.instance = [text for text in inputs.instance if text.name != CLUSTER]
+    refuse_both(options)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
-        inputs = told_apart(options.files)
         wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
         options.with_ = wanted_text(wanted)
         instance = read_instance(options, inputs.instance)

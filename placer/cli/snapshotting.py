@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.deadline import duration
-from placer.terminal import ENDINGS, OK, add_command, add_output, headed, tell, writable, written
+from placer.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Client, Snapshot
     from placer.cluster.reading.gang_record import RecordedGangs
     from placer.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_cluster", "add_cooling", "add_lease", "add_snapshot", "lease_of"]
+__all__ = ["add_cooling", "add_lease", "add_snapshot", "lease_of"]
 
 
 def add_snapshot(commands: Any) -> None:
@@ -27,8 +27,8 @@ def add_snapshot(commands: Any) -> None:
     parser.add_argument(
         "--scheduler-name",
         metavar="NAME",
-        default="placer",
-        help="whose pending pods are ours, '*': any scheduler's (default placer)",
+        default="*",
+        help="whose pending pods are ours (default '*': any scheduler's)",
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is written")
     parser.add_argument(
@@ -39,17 +39,6 @@ def add_snapshot(commands: Any) -> None:
     add_cooling(parser)
     add_lease(parser)
     add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say which cluster."""
-    group = parser.add_argument_group("cluster")
-    group.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
-    )
-    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
 
 
 def add_cooling(parser: Any) -> None:

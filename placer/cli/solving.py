@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import namespace_budget
+from placer.cli.sources import add_source, namespace_budget, source, source_words
 from placer.deadline import duration
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
@@ -39,8 +40,7 @@ VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    add_inputs(parser, "files, folders or - (YAML, JSON, gzip)", needed=True)
-    add_reading(parser, lenient=True)
+    add_source(parser)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
@@ -88,9 +88,10 @@ def _solve(options: argparse.Namespace) -> int:
     budget = namespace_budget(options.namespace_budget)
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     writable(targets)
+    paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
         progress.phase("reading")
-        instance = within_budget(read_instance(options, options.instance), budget)
+        instance = within_budget(read_instance(options, paths), budget)
         progress.knows(instance)
         result = solve(
             instance,
@@ -126,9 +127,11 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
     if options.json:
         tell(document.as_dict(), options)
     else:
+        from placer.cli.queueing import with_steps
         from placer.summary import print_summary
 
-        print_summary(result, console(), wide=options.wide, document=document)
+        steps = partial(with_steps, result.instance, source=source_words(options))
+        print_summary(result, console(), wide=options.wide, document=document, steps=steps)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:

@@ -39,6 +39,7 @@ __all__ = [
     "find_group",
     "gates_words",
     "place_by_search",
+    "reasons_of",
     "waiting",
 ]
 
@@ -221,7 +222,7 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
         return Placed(instance, first_fit(instance, Deadline.within(FIRST_FIT)))
     if placed is None:
         raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
-    told = _reasons(placed, deadline)
+    told = reasons_of(placed, deadline)
     asked = told.values() if keys is None else [told[key] for key in keys if key in told]
     beaten = any(reason.code in ("Outcompeted", "NotDecided") for reason in asked)
     return (place_by_search(case.instance, deadline) if beaten else None) or placed
@@ -255,7 +256,7 @@ def explain(
         As :func:`as_things_stand`.
     """
     placed = placed or as_things_stand(case, deadline, keys)
-    told = _reasons(placed, deadline)
+    told = reasons_of(placed, deadline)
     keys = waiting(placed) if keys is None else keys
     equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
@@ -291,7 +292,9 @@ def _waiting_like(
     return tuple(sorted(each for each in equal.get(key, ()) if each != key and (equal[each], told.get(each)) == kind))
 
 
-def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
+def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
+    """Why pods of groups wait beside what is placed; all of them are late where the time does not suffice."""
+
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)
         return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)

@@ -1053,6 +1053,10 @@ class Instance:
         Objects of kinds that placer does not read: kind to count.
     scheduler_name
         Whose pending pods are ours; None: any scheduler's.
+    schedulers
+        Scheduler to how many of our pending pods name it, the most first.
+    of_cluster
+        Whether it is what was in a cluster (``placer snapshot``).
     set_aside
         Pods that wait and are not ours.
     absent_work
@@ -1085,6 +1089,8 @@ class Instance:
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
     scheduler_name: str | None = None
+    schedulers: Mapping[str, int] = field(default_factory=dict)
+    of_cluster: bool = False
     set_aside: SetAside = field(default_factory=SetAside)
     absent_work: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()

@@ -19,7 +19,7 @@ from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, Co
 from placer.report.inventory import Inventory
 from placer.result import Judged
 from placer.stranded import stranded
-from placer.summary import cluster_size, counts, still_fits
+from placer.summary import cluster_size, counts, schedulers_rows, still_fits
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.verify import rules_said
 from placer.version import __version__
@@ -124,11 +124,7 @@ def _counts(answer: Answer) -> list[tuple[str, str]]:
         ("cluster", cluster_size(instance)),
         ("waiting", f"{counted(len(instance.pending), 'pod')} of {counted(groups, 'group')}"),
         *([("still fits", still_fits(left))] if left else []),
-        *(
-            [("skipped", f"pods of other schedulers, or gated: {instance.set_aside}")]
-            if str(instance.set_aside)
-            else []
-        ),
+        *schedulers_rows(instance),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -106,13 +106,15 @@ class Inputs(NamedTuple):
     rows: list[ComparedRow]
 
 
-def told_apart(paths: Sequence[str]) -> Inputs:
+def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str | Text]] | None = None) -> Inputs:
     """Read files and tell what each is.
 
     Parameters
     ----------
     paths
         Files, folders (searched recursively) and ``-`` for standard input.
+    cluster
+        Reads the instance where no file has one; None: there has to be one.
 
     Raises
     ------
@@ -127,8 +129,10 @@ def told_apart(paths: Sequence[str]) -> Inputs:
     for kind in ("placement", "comparison"):
         if len(found[kind]) > 1:
             raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    if not found["instance"] and cluster is not None:
+        found["instance"] = read_texts(cluster())
     if not found["instance"]:
-        raise UsageError(f"found no INSTANCE among {', '.join(paths)}, expected Kubernetes objects")
+        raise UsageError(f"found no INSTANCE among {', '.join(map(str, paths))}, expected Kubernetes objects")
     comparison = next(iter(found["comparison"]), None)
     return Inputs(
         found["instance"],

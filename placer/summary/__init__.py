@@ -19,7 +19,7 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
-from placer.summary.groups import SHOWN, print_groups
+from placer.summary.groups import SHOWN, AddSteps, looked_at, print_groups, print_looked_at
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
@@ -29,8 +29,10 @@ __all__ = [
     "cluster_size",
     "counts",
     "print_findings",
+    "print_looked_at",
     "print_summary",
     "print_violations",
+    "schedulers_rows",
     "still_fits",
 ]
 
@@ -39,7 +41,12 @@ NOTEBOOK_WIDTH = 110
 
 
 def print_summary(
-    result: Result, console: Console, *, wide: bool = False, document: PlacementDocument | None = None
+    result: Result,
+    console: Console,
+    *,
+    wide: bool = False,
+    document: PlacementDocument | None = None,
+    steps: AddSteps | None = None,
 ) -> None:
     """Print the summary of a result.
 
@@ -53,6 +60,8 @@ def print_summary(
         Name the nodes of each admitted group, too.
     document
         Of the result, where it is made already: of 20,000 pods that takes half a second.
+    steps
+        Adds the next steps to groups; None: these are not told.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -66,7 +75,7 @@ def print_summary(
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
-        print_groups(result, document.groups, console, wide=wide)
+        print_groups(result, document.groups, console, wide=wide, steps=steps)
     if result.findings:
         console.print()
     print_findings(result.findings, console)
@@ -138,9 +147,15 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
             rows.append(("still fits", still_fits(left)))
-        if str(instance.set_aside):
-            rows.append(("skipped", f"pods of other schedulers, or gated: {legible(str(instance.set_aside))}"))
+        rows += schedulers_rows(instance)
     return rows
+
+
+def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
+    """Say which schedulers' pods were looked at, and which pods were left out."""
+    said, aside = looked_at(instance), legible(str(instance.set_aside))
+    rows = [("looked at", said)] if said else []
+    return [*rows, *([("set aside", f"pending pods that are not ours: {aside}")] if aside else [])]
 
 
 def cluster_size(instance: Instance) -> str:

@@ -102,7 +102,7 @@ def test_files_are_given_with_f_or_without(cluster: str, tmp_path: Path, capsys:
     for words in (["-f", cluster, "-f", str(more)], [cluster, str(more)], [cluster, "-f", str(more)]):
         assert main(["solve", "--json", "--method", "greedy", *words]) == 0
         assert listing(capsys.readouterr().out)["instance"]["pods"] == 5
-    assert main(["solve"]) == 2
+    assert main(["expand"]) == 2  # what reads no cluster
     assert "required: INSTANCE" in capsys.readouterr().err
 
 

@@ -137,6 +137,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
     calls = {
         "solve": ["solve", str(cluster)],
         "verify": ["verify", str(cluster), str(placement)],
+        "queue": ["queue", str(cluster)],
         "explain": ["explain", str(cluster)],
         "preempt": ["preempt", str(cluster)],
         "defrag": ["defrag", str(cluster), "--want", "1 x 1 x cpu=1 @ kubernetes.io/hostname"],

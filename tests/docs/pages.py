@@ -40,6 +40,8 @@ _PROVERS = re.compile(r"(proved by|no more is possible \() ?[a-z ,]+")
 _SECONDS = re.compile(r"\b(after|read|build|solve|verify) \d+\.\d")
 #: The last two columns of ``placer compare``: seconds and MiB.
 _COSTS = re.compile(r" +\d+\.\d\d +[\d,]+$")
+#: How long a group has waited, in a table of them.
+_AGE = re.compile(r"(?<= )\d+[dhms](\d+[hms])?(?=  )")
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,11 @@ def _printed(block: Block, folder: Path) -> str:
 
 
 def timeless(text: str) -> list[str]:
-    """Lines of an output without what differs from run to run: seconds, MiB, who proves, and the room they take."""
-    lines = (_PROVERS.sub(r"\1", _SECONDS.sub(r"\1", _COSTS.sub("", line.rstrip()))) for line in text.splitlines())
+    """Lines of an output without what differs from run to run: seconds, ages, MiB, provers, and the room they take."""
+    lines = (
+        _PROVERS.sub(r"\1", _SECONDS.sub(r"\1", _AGE.sub("age", _COSTS.sub("", line.rstrip()))))
+        for line in text.splitlines()
+    )
     return [re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines]
 
 

@@ -237,17 +237,20 @@ def test_a_group_of_which_some_pods_wait_stands_in_both_lists() -> None:
     text = shown(solved(node("a"), node("b"), pod_group("elastic", minMember=1), *members))
     assert "  default/elastic  2 of 3 pods  2 nodes\n" in text
     assert "Still pending: 1 PodGroup (" in text
-    assert re.search(r"^  default/elastic  1 pod  \w+ \w", text, re.MULTILINE)
+    assert re.search(
+        r"^default +elastic +0 +- +1 +0 +- +2 placed; of the rest: too little room is free$", text, re.MULTILINE
+    )
 
 
-def test_both_lists_are_capped_and_say_how_many_more_there_are() -> None:
+def test_what_is_admitted_is_capped_and_equal_reasons_stand_once() -> None:
     fits = [pod(f"p{number:02d}", cpu="100m") for number in range(15)]
     large = [pod(f"q{number:02d}", cpu=20 + number) for number in range(14)]
     text = shown(solved(node("a"), *fits, *large))
     assert "Admitted: 15 single pods\n" in text
     assert "  ... and 3 more (all of them are in the Placement: -o FILE, or --json)\n" in text
     assert "Still pending: 14 single pods (InsufficientResources 14)\n" in text
-    assert "  ... and 2 more (all of them are in the Placement: -o FILE, or --json)" in text
+    assert "14 single pods of priority 0: too little room is free\n" in text
+    assert "  default/q00 and 13 more: InsufficientResources " in text
     assert len(re.findall(r"^  default/p", text, re.MULTILINE)) == 12
 
 

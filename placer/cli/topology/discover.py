@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.snapshotting import add_cluster
 from placer.cli.topology.shared import in_cluster
 from placer.errors import UsageError
 from placer.legible import legible
-from placer.terminal import OK, add_command, add_inputs, add_output, headed, put, tell, writable, write
+from placer.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.discovery import Discovery

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.snapshotting import add_cluster
 from placer.errors import UsageError
-from placer.terminal import add_inputs, add_reading, tell, writable, write
+from placer.terminal import add_cluster, add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.deadline import duration
-from placer.errors import BadInstance, UsageError
+from placer.errors import BadInstance
 from placer.laboratory.commands.comparing_passes import compare_passes
 from placer.laboratory.commands.shared import (
     BREAKS,
@@ -25,14 +25,14 @@ from placer.tables import Column, tables
 from placer.terminal import (
     OK,
     add_command,
-    add_inputs,
     add_output,
-    add_reading,
+    add_source,
     add_what_if,
     console,
     is_edited,
     listed,
     read_instance,
+    source,
     tell,
     writable,
     write,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from placer.instance import Group, Instance
     from placer.laboratory.compare import ComparisonRow
     from placer.laboratory.placement_metrics import GroupFate
+    from placer.manifests import Text
     from placer.placement import Value
 
 __all__ = ["add_compare", "print_rows"]
@@ -59,14 +60,13 @@ def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
     parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    add_inputs(parser, "files, folders or - (YAML, JSON, gzip)", needed=False)
+    add_source(parser)
     parser.add_argument(
         "--passes",
         nargs=2,
         metavar=("OLD", "NEW"),
         help="in place of INSTANCE: folders of passes that --save kept, or Placements; compares the bindings of NEW",
     )
-    add_reading(parser, lenient=True)
     rows = parser.add_argument_group("rows")
     rows.add_argument(
         "--policies",
@@ -89,18 +89,17 @@ def _compare(options: argparse.Namespace) -> int:
 
     if options.passes is not None:
         return compare_passes(options)
-    if not options.instance:
-        raise UsageError("the following arguments are required: INSTANCE")
     if options.output not in (None, "-"):
         writable([Path(options.output)])
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
+    paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
-        instance = read_instance(options, options.instance)
+        instance = read_instance(options, paths)
         rows = _rows(instance, options, arguments, progress.phase, "")
         if is_edited(options):
             progress.phase("reading today")
-            rows = beside_today(rows, _rows_today(options, arguments, progress.phase, rows))
+            rows = beside_today(rows, _rows_today(options, paths, arguments, progress.phase, rows))
     _show(instance, rows, options)
     return min((row.exit_code for row in [*rows, *_todays(rows)] if row.error is not None), default=OK)
 
@@ -132,6 +131,7 @@ def _rows(
 
 def _rows_today(
     options: argparse.Namespace,
+    paths: Sequence[str | Text],
     arguments: dict[str, Any],
     phase: Callable[[str], None],
     rows: Sequence[ComparisonRow],
@@ -140,7 +140,7 @@ def _rows_today(
     from placer.laboratory.compare import ComparisonRow
 
     try:
-        instance = read_instance(options, options.instance, edited=False)
+        instance = read_instance(options, paths, edited=False)
     except BadInstance as error:  # what was asked is answered; of today only this can be said
         return [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
     return _rows(instance, options, arguments, phase, " today")
@@ -183,6 +183,9 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
         (len(instance.topology.hyper_nodes), "HyperNode"),
     )
     terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
+    from placer.summary import print_findings, print_looked_at
+
+    print_looked_at(instance, terminal)
     good = [row for row in rows if row.metrics is not None]
     if good:
         from placer.result import reach_words
@@ -194,8 +197,6 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
     print_notes({row.policy: row.notes for row in rows}, terminal)
     _print_errors([*rows, *_todays(rows)], terminal)
     if instance.findings:
-        from placer.summary import print_findings
-
         terminal.print()
         print_findings(instance.findings, terminal)
 
