@@ -59,7 +59,7 @@ def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> No
         group.add_argument(
             "--lenient",
             action="store_true",
-            help="objects that cannot be read are findings, and what depends on them waits, as in a cluster",
+            help="unreadable objects are findings, and their dependents wait, as in a cluster",
         )
 
 

@@ -14,7 +14,7 @@ __all__ = ["add_completion", "complete", "is_asked"]
 
 SHELLS = ("bash", "zsh", "fish")
 
-TEXT = """Print what makes a shell complete commands, options, choices, policies, families and files. For bash put
+TEXT = """Print the script by which a shell completes commands, options, choices, policies and files. For bash put
 `eval "$(placer completion bash)"` into ~/.bashrc; for zsh put `eval "$(placer completion zsh)"` into ~/.zshrc, after
 compinit; for fish run `placer completion fish > ~/.config/fish/completions/placer.fish`."""
 
@@ -23,7 +23,7 @@ Completer = Callable[..., Any]
 
 def add_completion(commands: Any) -> None:
     """Add ``completion`` and its flags."""
-    parser = add_command(commands, "completion", "print what makes a shell complete what is typed", _completion)
+    parser = add_command(commands, "completion", "print the script by which a shell completes commands", _completion)
     parser.description = TEXT
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
         # No default here: each parser of the tree has these, and what one was told is not undone by the next.
-        for flag, text in (("--json", "the machine-readable form of what is printed"), ("--quiet", "no progress")):
+        for flag, text in (("--json", "print JSON"), ("--quiet", "no progress")):
             self.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=text)
 
     def parse_known_args(  # type: ignore[override]
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse."""
-        raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists what there is)")
+        raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists them)")
 
     def _short_usage(self) -> str:
         """The command and what it takes, in one line: options by themselves would fill the screen."""

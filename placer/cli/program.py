@@ -101,7 +101,7 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     top = Parser(
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
-        epilog="`placer COMMAND --help` tells more. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
+        epilog="See `placer COMMAND --help`. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
         "instance, 4 nothing found in time, 5 --require-all not met, 6 cluster error.",
     )
     top.set_defaults(json=False, quiet=False)

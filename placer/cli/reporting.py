@@ -13,8 +13,8 @@ from placer.terminal import OK, add_command, add_reading, read_instance, writabl
 
 __all__ = ["add_report"]
 
-TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables. Files are told
-apart by what is in them: objects of the instance, a Placement (or v1 Bindings), what `placer compare --json` printed.
+TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
+placer recognises files by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
 Without a placement the page shows the cluster as it is, with one before and after."""
 
 

@@ -34,7 +34,7 @@ def add_snapshot(commands: Any) -> None:
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="replace every name, label value and reference by another one; the decision stays the same",
+        help="replace every name, label value and reference by another one; the decision is the same",
     )
     add_cooling(parser)
     add_lease(parser)
@@ -61,8 +61,8 @@ def add_cooling(parser: Any) -> None:
         type=float,
         default=300.0,
         metavar="SECONDS",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
-        "several kubelets reject backs off itself",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
+        "workload that several kubelets reject is retried with back-off",
     )
 
 

@@ -23,7 +23,7 @@ SECONDS = 60.0  #: of the whole call where no limit is given
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
     parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
+        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; default: read the cluster"
     )
     add_reading(parser, lenient=True)
     add_cluster(parser)
@@ -42,7 +42,7 @@ def source(options: argparse.Namespace) -> Sequence[str | Text]:
     named = options.kubeconfig is not None or options.context is not None
     if options.instance:
         if named:
-            raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+            raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
         return list(options.instance)
     from placer.cluster import Client, take
     from placer.instance import ANY_SCHEDULER

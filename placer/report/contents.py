@@ -124,7 +124,11 @@ def _counts(answer: Answer) -> list[tuple[str, str]]:
         ("cluster", cluster_size(instance)),
         ("waiting", f"{counted(len(instance.pending), 'pod')} of {counted(groups, 'group')}"),
         *([("still fits", still_fits(left))] if left else []),
-        *([("set aside", f"pending pods that are not ours: {instance.set_aside}")] if str(instance.set_aside) else []),
+        *(
+            [("skipped", f"pods of other schedulers, or gated: {instance.set_aside}")]
+            if str(instance.set_aside)
+            else []
+        ),
     ]
 
 

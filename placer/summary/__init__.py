@@ -126,7 +126,7 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
         if left:
             rows.append(("still fits", still_fits(left)))
         if str(instance.set_aside):
-            rows.append(("set aside", f"pending pods that are not ours: {legible(str(instance.set_aside))}"))
+            rows.append(("skipped", f"pods of other schedulers, or gated: {legible(str(instance.set_aside))}"))
     return rows
 
 

@@ -19,7 +19,7 @@ __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapsh
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
     parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
+        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; default: read the cluster"
     )
     add_reading(parser)
     add_cluster(parser)
@@ -28,7 +28,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def in_cluster(options: argparse.Namespace) -> bool:
     """Whether a cluster is to be read; it and INSTANCE are not taken together."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
-        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
     return not options.instance
 
 
