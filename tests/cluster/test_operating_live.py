@@ -456,7 +456,7 @@ UNTYPED = {
     "kubectl -n placer port-forward": "is for as long as one looks, and the kubelet here forwards nothing",
     "curl": "asks what is forwarded",
     "kubectl -n placer exec": "runs in a container, and the kubelet here runs none; tests/cli/test_inspection.py",
-    "kubectl -n placer logs -l app=placer --tail=100 | grep costs:": "finds what the signal before it has a process say",
+    "kubectl -n placer logs -l app=placer --tail=100 | grep costs:": "shows what only the signal brings",
     "kubectl -n placer edit": "opens an editor",
     "kubectl -n placer logs -l app=placer --previous": "no container was begun anew here",
     "placer preempt": "no gang waits here; test_preempt_apply_live.py has one",
