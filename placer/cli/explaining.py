@@ -143,9 +143,8 @@ def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None
 
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = waiting(placed, others.names) if keys is None else keys
     shown = set(asked_about(options, case.instance))
-    asked = [key for key in asked if key in shown]
+    asked = list(filter(shown.__contains__, waiting(placed, others.names) if keys is None else keys))
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
