@@ -71,7 +71,7 @@ def add_command(
     return parser
 
 
-class _Inputs(argparse.Action):
+class _FilesAction(argparse.Action):
     """Takes files in any position, with ``-f`` before them or without."""
 
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
@@ -84,10 +84,10 @@ def add_inputs(
     parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
 ) -> None:
     """Add INSTANCE... and ``-f``, which is the same; ``text`` is its help; ``needed``: there must be one."""
-    files = parser.add_argument(dest, nargs="*", action=_Inputs, default=[], metavar=metavar, help=text)
+    files = parser.add_argument(dest, nargs="*", action=_FilesAction, default=[], metavar=metavar, help=text)
     files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
     parser.add_argument(
-        "-f", "--filename", dest=dest, action=_Inputs, default=[], metavar="FILE", help=f"the same as {metavar}"
+        "-f", "--filename", dest=dest, action=_FilesAction, default=[], metavar="FILE", help=f"the same as {metavar}"
     )
 
 
@@ -280,7 +280,7 @@ def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, e
     )
 
 
-class _Output(argparse.Action):
+class _OutputAction(argparse.Action):
     """Takes a format, or else a file."""
 
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
@@ -294,7 +294,7 @@ def add_output(parser: Any, text: str, default: str | None = None) -> None:
         "-o",
         "--output",
         dest="output",
-        action=_Output,
+        action=_OutputAction,
         metavar="FILE|FORMAT",
         default=default,
         help=f"{text}; or how to print: {', '.join(FORMATS)}",

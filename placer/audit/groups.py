@@ -8,7 +8,7 @@ was closed since, and what a kubelet admitted it aligned: these are not judged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -119,7 +119,7 @@ class AuditEntry:
         }
 
 
-def audit(instance: Instance, deadline: Deadline, asked: Collection[GroupKey] | None = None) -> list[AuditEntry]:
+def audit(instance: Instance, deadline: Deadline, asked: Set[GroupKey] | None = None) -> list[AuditEntry]:
     """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
 
     Parameters
@@ -144,8 +144,7 @@ def audit(instance: Instance, deadline: Deadline, asked: Collection[GroupKey] | 
             partial(_entry, instance, groups[key], deadline),
             AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True),
         )
-        for key in sorted(groups)
-        if asked is None or key in asked
+        for key in sorted(groups if asked is None else groups.keys() & asked)
     ]
 
 

@@ -24,6 +24,7 @@ module          commands, or what it is for
 `completing`    `completion`
 `program`       one call: all commands, those of ``placer.laboratory`` among them; messages, exit codes
 `sources`       time limit and budget that several have; files, or a cluster in place of them
+`help_texts`    groups of commands, and examples
 `parser`        how words are parsed, whichever the command
 `signals`       Ctrl-C and SIGTERM
 `streams`       standard output and standard error

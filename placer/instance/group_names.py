@@ -79,11 +79,14 @@ class CalledGroup:
 
         Without a namespace they are those in ``home`` where it has some, else those in any namespace.
         """
-        named = self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
+        named = self._named(instance, home)
         found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
         if not found and self.namespace is None and self.kind and not self.api_group:  # a namespace may be called so
             return CalledGroup(self.name, self.kind).groups(instance)
         return found
+
+    def _named(self, instance: Instance, home: str) -> set[GroupKey]:
+        return self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
 
     def means_pod(self, key: Key) -> bool:
         """Whether a pod has this name."""
@@ -131,17 +134,21 @@ def asked_groups(
     """
     called = [CalledGroup.of(each, namespace).groups(instance) for each in names]
     alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
-    found = [key for key in (*instance.groups, *alone) if not called or any(key in some for some in called)]
+    found: Iterable[GroupKey] = (*instance.groups, *alone)
+    if called:
+        found = filter(set[GroupKey]().union(*called).__contains__, found)
     if namespace is not None:
         found = [key for key in found if key.namespace == namespace]
-    if selector is None:
-        return found
+    return list(found if selector is None else filter(_labelled(instance, selector).__contains__, found))
+
+
+def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
+    """The groups one of whose pods has the labels."""
     try:
         tests = parse_label_selector(selector)
     except ValueError:
         raise UsageError(f"-l: found {selector!r}, expected a selector such as app=train,!spare") from None
-    labelled = {group_of(pod) for pod in instance.pods.values() if matches(tests, pod.labels)}
-    return [key for key in found if key in labelled]
+    return {group_of(pod) for pod in instance.pods.values() if matches(tests, pod.labels)}
 
 
 def group_of(pod: Pod) -> GroupKey:
