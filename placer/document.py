@@ -48,7 +48,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 class SetAsidePart(_Part, frozen=True, kw_only=True):
-    """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
+    """Skipped input: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
     work that is suspended or gated, a sentence each.
     """
 
@@ -59,7 +59,7 @@ class SetAsidePart(_Part, frozen=True, kw_only=True):
 
 
 class InstancePart(_Part, frozen=True, kw_only=True):
-    """What was decided upon; ``sha256`` of the text that was read, the counts of what it held.
+    """The decided input; ``sha256`` of the text that was read, and the counts of its objects.
 
     ``unsupported`` counts the pods that wait for ``Unsupported``. ``schedulerName`` says whose pending pods are counted
     and placed; null: those of any scheduler.
@@ -123,7 +123,7 @@ class BindingPart(_Part, frozen=True, kw_only=True):
 
 
 class EvictionPart(_Part, frozen=True, kw_only=True):
-    """A running pod that goes and waits like any other; ``unit`` is what goes with it (D1)."""
+    """A running pod that is evicted and waits like any other; ``unit`` is evicted with it (D1)."""
 
     namespace: str
     pod: str
@@ -160,7 +160,7 @@ class SubGroupPart(_Part, frozen=True, kw_only=True):
 
 
 class ReasonPart(_Part, frozen=True, kw_only=True):
-    """Why pods of the group stay pending."""
+    """Why pods of the group are pending."""
 
     code: str
     message: str

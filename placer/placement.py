@@ -8,7 +8,19 @@ from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = ["FREED", "LOSSES", "MAXIMISED", "Binding", "Placement", "Score", "Step", "Value", "Violation", "better"]
+__all__ = [
+    "FREED",
+    "LOSSES",
+    "MAXIMISED",
+    "Binding",
+    "Placement",
+    "Score",
+    "Step",
+    "Value",
+    "Violation",
+    "better",
+    "loses_more_above",
+]
 
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
@@ -155,6 +167,15 @@ def better(one: Score, other: Score) -> bool:
         if mine.value != theirs.value:
             return (mine.value > theirs.value) == (mine.name in MAXIMISED)
     return False
+
+
+def loses_more_above(value: Value, known: Score, score: Score) -> bool:
+    """Whether a score evicts a priority, above one of the known ones, of which these say nothing: it counts as 0."""
+    said = {(each.name, each.priority) for each in known}
+    unsaid = [each for each in score if each.value and each.name in LOSSES and (each.name, each.priority) not in said]
+    if value.name == "admitted" or not unsaid:
+        return False
+    return value.name not in LOSSES or (value.priority or 0) < max(each.priority or 0 for each in unsaid)
 
 
 def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:

@@ -18,7 +18,7 @@ from placer.instance import Finding, GroupKey, Instance, Key, PodState
 from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
-from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
+from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
@@ -491,6 +491,8 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
     found = []
     for each in known:
         for told in each.values:
+            if loses_more_above(told, each.values, values):
+                break
             if (told.name, told.priority) == (value.name, value.priority):
                 found.append(Bound(told.value, each.by))
             elif answer.get((told.name, told.priority), 0) == told.value:

@@ -140,7 +140,7 @@ def make_plan(
         return only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards)
 
     with done.step("solve"):
-        watch("looking for what must go")
+        watch("looking for pods to evict")
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed, "began": start}
         done.result = result = decide(instance, adding, **limits)
     client.until = None
@@ -260,7 +260,7 @@ class _Plan:
         if long:
             self.done.troubles.append(
                 f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
-                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for what is moved with them"
+                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for pods moved with them"
             )
         _record(
             self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
@@ -344,7 +344,7 @@ class _Plan:
     def _forbidden(self) -> str | None:
         """Why nothing more may be begun."""
         if self.stop.is_set():
-            return "it was told to stop"
+            return "it was asked to stop"
         return self.done.lost() or (None if self.report.evicted else self.done.paused())
 
     # ------------------------------------------------------------------------------------------------------ making room
@@ -687,7 +687,7 @@ class _RoomMaker:
         group = instance.groups.get(key)
         if group is None or not group.pending:
             return None
-        self.watch(f"looking for what must go for {key}")
+        self.watch(f"looking for pods to evict for {key}")
         options = self.done.options
         with self.done.step("room"):
             workers, seed = options.workers, options.seed

@@ -51,7 +51,7 @@ class Termination(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is known of the answer."""
+    """How much is proved of the answer."""
 
     OPTIMAL = "OPTIMAL"
     FEASIBLE = "FEASIBLE"

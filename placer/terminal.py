@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,9 @@ __all__ = [
 OK = 0
 
 CLUSTER = "cluster"  #: what the text is called that was read from one
+
+#: Blanks at the end of a line, where styles may end behind them.
+_TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
 
 FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
@@ -101,7 +105,7 @@ def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> No
         group.add_argument(
             "--lenient",
             action="store_true",
-            help="objects that cannot be read are findings, and what depends on them waits, as in a cluster",
+            help="unreadable objects are findings, and their dependents wait, as in a cluster",
         )
 
 
@@ -118,7 +122,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser, lenient=True)
     add_cluster(parser)
 
@@ -166,7 +170,7 @@ def refuse_both(options: argparse.Namespace) -> None:
         Both are named.
     """
     if options.instance and (options.kubeconfig is not None or options.context is not None):
-        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:
@@ -426,6 +430,9 @@ def console() -> Any:
         def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*arguments, **options):
                 yield Segment(text if control else safe_lines(text), style, control)
+
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            return _TRAILING.sub(r"\1", super()._render_buffer(buffer))
 
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if asked else PIPE_WIDTH

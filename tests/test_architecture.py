@@ -183,19 +183,19 @@ def test_the_judges_see_no_solver_and_no_arrays() -> None:
 
 
 def packages() -> list[list[str]]:
-    """Rows of the README's table of packages, as names of modules."""
-    text = (ROOT.parent / "README.md").read_text(encoding="utf-8")
-    table = text[text.index("| package | what it is |") :].split("\n\n")[0].splitlines()[2:]
+    """Rows of the table of packages in CONTRIBUTING, as names of modules."""
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text[text.index("| package | content |") :].split("\n\n")[0].splitlines()[2:]
     cells = [re.split(r"(?<!\\)\|", line)[1] for line in table]
     return [[name.removeprefix("placer/").strip("/") for name in re.findall(r"`([^`]+)`", cell)] for cell in cells]
 
 
-def test_the_readmes_table_of_packages_is_complete() -> None:
+def test_the_table_of_packages_is_complete() -> None:
     there = {path.name for path in ROOT.iterdir() if path.suffix != ".typed"}
     named = [name for row in packages() for name in row]
     there -= {"__init__.py", "__pycache__"}
     assert len(named) == len(set(named))
-    assert set(named) == there, "README.md, table of packages: what is directly under placer/, and nothing else"
+    assert set(named) == there, "CONTRIBUTING.md, table of packages: what is directly under placer/, and nothing else"
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda path: path.parent.name)

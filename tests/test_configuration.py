@@ -183,7 +183,7 @@ def test_limits_that_cannot_be_are_told_all_at_once_before_anything_is_asked(
 def test_a_file_that_is_not_there_is_told(file: Path) -> None:
     assert read_configuration(str(file)) == (
         {},
-        [f"{file}: found No such file or directory, expected a file that can be read"],
+        [f"{file}: found no such file, expected a file that can be read"],
     )
 
 

@@ -59,6 +59,8 @@ COMMANDS = (
     "check",
     "config",
     "completion",
+    "version",
+    "help",
 )
 
 
@@ -85,7 +87,7 @@ def options() -> dict[str, set[str]]:
         for action in parser._actions:
             if action.option_strings and action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
                 found.setdefault(action.option_strings[-1], set()).add(name)
-    found["-o"].add("generate")  # of every family
+    found["--output"].add("generate")  # of every family
     return found
 
 

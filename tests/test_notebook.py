@@ -45,10 +45,10 @@ def test_it_says_what_its_text_says(notebook: Any) -> None:
     assert "[] broken" in printed
     rows = dict(re.findall(r"^(\w+) +(\d+ pods, .*)$", printed, re.MULTILINE))
     assert rows == {
-        "volcano": "609 pods, 189.0 nodes' worth; breaks nothing",
-        "naive": "647 pods, 200.0 nodes' worth; breaks C7 41",
-        "mine": "641 pods, 194.0 nodes' worth; breaks nothing",
-        "solved": "647 pods, 200.0 nodes' worth; breaks nothing",
+        "volcano": "609 pods, 189.0 nodes; breaks nothing",
+        "naive": "647 pods, 200.0 nodes; breaks C7 41",
+        "mine": "641 pods, 194.0 nodes; breaks nothing",
+        "solved": "647 pods, 200.0 nodes; breaks nothing",
     }
     # The summary of a result stands there once: rich, which makes it, shows nothing of its own accord.
     kinds = [kind for kind, _ in outputs(notebook)]

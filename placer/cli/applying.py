@@ -31,7 +31,7 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--apply",
         action="store_true",
-        help="evict and bind what the plan says, after showing it; of --scheduler-name alone (default placer)",
+        help="evict and bind as the plan says, after showing it; of --scheduler-name alone (default placer)",
     )
     group.add_argument(
         "--gone-within",
@@ -58,7 +58,7 @@ def check_apply(options: argparse.Namespace) -> None:
         return
     if options.instance or is_edited(options):
         what = "INSTANCE" if options.instance else "--with, --without or --set"
-        raise UsageError(f"--apply: found {what} beside it, expected neither: the cluster as it is gets changed")
+        raise UsageError(f"--apply: found {what} with it, expected neither: only the cluster as it is can be changed")
     if options.scheduler_name == ANY_SCHEDULER:
         raise UsageError(f"--apply: found --scheduler-name {ANY_SCHEDULER}, expected one name: other pods are not ours")
     if not options.gone_within > 0:

@@ -33,16 +33,14 @@ SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
 
 def add_audit(commands: Any) -> None:
     """Add ``audit`` and its flags."""
-    parser = add_command(
-        commands, "audit", "what runs, whoever placed it, beside the rules and the best there is", _audit
-    )
+    parser = add_command(commands, "audit", "judge running groups: broken rules, and the best possible place", _audit)
     add_source(parser)
     add_asking(parser)
     parser.add_argument(
         "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
     )
     parser.add_argument(
-        "--sums", action="store_true", help="the cluster's sums alone: what is stranded, what still fits"
+        "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
     )
     add_what_if(parser)
 
@@ -124,7 +122,7 @@ def _print_lost(instance: Instance) -> None:
     from placer.instance.findings import counted
 
     if not instance.nodes:
-        console().print("No Node is in the instance, so that nothing can be said of what runs.")
+        console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}

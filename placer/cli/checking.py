@@ -23,7 +23,7 @@ WIDTH = 80
 
 def add_check(commands: Any) -> None:
     """Add ``check`` and its flags, which are those of the passes that are to be made."""
-    parser = add_command(commands, "check", "whether this cluster and these rights let placer do its work", _check)
+    parser = add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
     add_pass_flags(parser)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,10 @@ from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
+from placer.legible import legible
 from placer.methods.search_limits import limit_faults
 from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
-from placer.words import and_list, counted, some
+from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
@@ -36,12 +39,14 @@ __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
+_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
+
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
 def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
-    parser = add_command(commands, "explain", "why a group stays pending, and what would admit it", _explain)
+    parser = add_command(commands, "explain", "why a group is pending, and which changes would admit it", _explain)
     add_source(parser)
     add_asking(parser)
     asking = parser.add_argument_group("asking")
@@ -80,11 +85,11 @@ def _explain(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     wrong = []
     if options.job and options.group:
-        wrong.append("--job: found --group beside it, expected one of the two")
+        wrong.append("--job: found --group with it, expected one of the two")
     if options.how_many and not (options.job or options.group):
-        wrong.append("--how-many: expected --group or --job beside it")
+        wrong.append("--how-many: expected --group or --job with it")
     if options.spare and not options.how_many:
-        wrong.append("--spare: expected --how-many beside it")
+        wrong.append("--spare: expected --how-many with it")
     wrong += limit_faults(options.time_limit)
     if wrong:
         raise UsageError("; ".join(wrong))
@@ -245,8 +250,17 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 
 def _say(lines: Iterator[str]) -> None:
     terminal = console()
+    wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
+        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
+        terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in as many as a terminal needs, the further ones indented a little more."""
+    indent = line[: len(line) - len(line.lstrip())]
+    line = legible(line)
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _told(found: Explanation) -> Iterator[str]:
@@ -303,15 +317,15 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:
         why = f"policy {elsewhere.policy}, which mimics it, did not come to its end in time (--time-limit)"
-    yield f"  What {elsewhere.scheduler} puts first is not known: {why}."
+    yield f"  The order of {elsewhere.scheduler} is not known: {why}."
 
 
 def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
-    yield f"  Mimicry, not the scheduler itself: policy {policy} {ends}."
+    yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
     names = [f"{key.namespace}/{key.name}" for key in told.first]
     shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
-    yield f"    Before it goes {', '.join(shown)}." if shown else "    Nothing goes before it."
+    yield f"    Served before it: {', '.join(shown)}." if shown else "    No group is served before it."
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
@@ -320,11 +334,11 @@ def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
     """Whether what gets nothing would fit beside those that go first."""
     if told.since is not None:
-        yield f"    It would fit beside what runs, and does not from {told.since.namespace}/{told.since.name} on."
+        yield f"    It would fit next to the running pods, but not after {told.since.namespace}/{told.since.name}."
     elif told.fits_beside:
-        yield "    It would fit beside all that goes first: that policy does not find the place."
+        yield "    It would fit next to all groups served before it: that policy does not find the place."
     elif told.fits_beside is None and not told.admitted and not (told.fate and told.fate.placed):
-        yield "    Whether it would fit beside all that goes first was not decided in time."
+        yield "    Whether it would fit next to all groups served before it was not decided in time."
 
 
 def _where(fate: GroupFate) -> str:
@@ -345,7 +359,7 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
     """One correction set; the group fits as soon as all of it is lifted, and not before."""
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
-    yield first if number == 0 else f"  It would be enough instead to resolve{' all of' if several else ''}:"
+    yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
     for cause in causes:
         rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
         yield f"    {cause.code}{rules}: {cause.message}"
@@ -357,9 +371,9 @@ def _changes(explained: Explanation) -> Iterator[str]:
     if not found:
         yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
         return
-    tried = "tried by placing all that waits anew; nothing in the cluster is changed"
+    tried = "tried by placing all waiting groups again; nothing in the cluster is changed"
     does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
-    yield f"  Each of these alone {does} ({tried}), what disturbs least first:"
+    yield f"  Each of these alone {does} ({tried}), least disturbance first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
@@ -369,7 +383,7 @@ def _changes(explained: Explanation) -> Iterator[str]:
 def _without(explained: Explanation) -> str:
     """What to do where no change admits a group, after the words that say so."""
     codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
-    first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
+    first = f"{codes[0]}" if "InvalidGroup" in codes else "one of the causes"
     again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
     return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
@@ -399,7 +413,7 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
     elif found.answer is JobFits.NEVER:
         yield f"{key} never fits, not even on the empty cluster (proved by {by})."
     else:
-        beside = f" beside {and_list(fits)} of the same job" if fits else ""
+        beside = f" with {and_list(fits)} of the same job" if fits else ""
         yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
     yield from _changes(found.explanation)
@@ -414,5 +428,5 @@ def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> 
 
 def _copies(found: Copies) -> str:
     if found.copies == found.bound:
-        return f"{found.copies:,} fit together, and no more (proved by {found.proved_by})"
-    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {found.proved_by})"
+        return f"{found.copies:,} fit together, and no more (proved by {prover_word(found.proved_by)})"
+    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {prover_word(found.proved_by)})"

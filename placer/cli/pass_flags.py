@@ -40,7 +40,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a file with these options as keys (timeLimit); what is given goes before it",
+        help="a file with these options as keys (timeLimit); options of the command line override it",
     )
     add_cluster(parser)
     parser.add_argument(
@@ -59,7 +59,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
         "--namespace-budget",
         default="default",
         metavar="BUDGET",
-        help="what each namespace may cost: terms=N,resources=N,bytes=N, default or off",
+        help="budget of each namespace: terms=N,resources=N,bytes=N, default or off",
     )
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
@@ -179,7 +179,7 @@ def _add_binding(group: Any) -> None:
         type=duration,
         default=300.0,
         metavar="DURATION",
-        help="how long a gang may stay half-bound before what is bound of it is deleted; inf: for ever (default 300)",
+        help="how long a gang may be half-bound before its bound pods are deleted; inf: for ever (default 300)",
     )
     group.add_argument(
         "--roll-back", action="store_true", help="the same as --half-bound-patience 0: at the end of the pass"
@@ -189,7 +189,7 @@ def _add_binding(group: Any) -> None:
         type=duration,
         default=5.0,
         metavar="DURATION",
-        help="most seconds that a pass without --every waits at the end for what kubelets say (default 5)",
+        help="most seconds that a pass without --every waits for kubelets at the end (default 5)",
     )
     add_cooling(group)
     group.add_argument(
@@ -254,13 +254,13 @@ def _add_telling(group: Any) -> None:
         type=duration,
         default=20.0,
         metavar="DURATION",
-        help="most seconds for all of this; the next pass tells what is left (default 20)",
+        help="most seconds for all of this; the next pass writes the rest (default 20)",
     )
     group.add_argument(
         "--controllers",
         type=_names,
         metavar="KIND,...",
-        help="write what controllers of AppGroup, NetworkTopology and HyperNode would (default: of none)",
+        help="write in place of controllers of AppGroup, NetworkTopology, HyperNode (default: of none)",
     )
     group.add_argument(
         "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
@@ -341,8 +341,8 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
         )
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
-            f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "
-            "schedulers bind as well, placer only looks at (--dry-run)"
+            f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: pods that "
+            "other schedulers bind are only looked at (--dry-run)"
         )
     return faults
 

@@ -44,7 +44,7 @@ NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitt
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
-    parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
+    parser = add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
     add_source(parser)
     add_asking(parser)
     asking = _add_limits(parser)
@@ -60,7 +60,7 @@ def add_preempt(commands: Any) -> None:
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
-    text = "what must move for a wished-for job, or for domains to be empty: the least, with a proof"
+    text = "find the fewest pods to move so that a future job fits, or domains become empty"
     parser = add_command(commands, "defrag", text, _defrag)
     add_source(parser)
     asking = _add_limits(parser)
@@ -72,14 +72,14 @@ def add_defrag(commands: Any) -> None:
     )
     room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
-    asking.add_argument("--frontier", action="store_true", help="the least for 1, 2, ... of what is wanted, as a table")
+    asking.add_argument("--frontier", action="store_true", help="a table: moves for 1, 2, ... of the wanted gangs")
     add_what_if(parser)
     add_apply(parser)
 
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "pods of lost nodes placed again, the rest disturbed least", _repair)
+    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
     add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
@@ -146,7 +146,7 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
     from placer.summary.preempting import room_made
 
     if options.apply:
-        raise UsageError("--apply: found --frontier beside it, expected neither: one plan is carried out")
+        raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
     _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:

@@ -7,15 +7,16 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from placer.cli import completing, solving
-from placer.cli.parser import Parser
+from placer.cli import completing, help_texts, solving
+from placer.cli.parser import EXAMPLES, HelpAll, Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 from placer.errors import BadInstance, ClusterError, PlacerError, UsageError
 from placer.legible import legible
-from placer.terminal import FORMATS, OK, headed
+from placer.terminal import FORMATS, OK, add_command, headed, tell
 from placer.version import __version__
 
 __all__ = ["parser", "run"]
@@ -112,7 +113,7 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     top = Parser(
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
-        epilog="`placer COMMAND --help` tells more. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
+        epilog="`placer help COMMAND` says more of one. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
         "instance, 4 nothing found in time, 5 --require-all not met, 6 cluster error.",
     )
     top.set_defaults(json=False, quiet=False, format=None)
@@ -122,13 +123,48 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
         _add_deciding(commands)
     else:
         _add_all(commands, families=asked in (None, "generate"))
+    top.command_groups = help_texts.GROUPS
     for each in leaves(top):
-        if "-o" not in each._option_string_actions:
-            text = f"how to print: {', '.join(FORMATS)}"
-            each.add_argument(
-                "-o", "--output", dest="format", choices=FORMATS, default=None, metavar="FORMAT", help=text
-            )
+        _complete(each)
     return top
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Add to a command the format of what it prints where it writes no file, its examples, and ``--help-all``."""
+    if "-o" not in parser._option_string_actions:
+        text = f"how to print: {', '.join(FORMATS)}"
+        parser.add_argument("-o", "--output", dest="format", choices=FORMATS, metavar="FORMAT", help=text)
+    if any(getattr(each, "hidden", False) for each in parser._actions):
+        text = "show this help and the flags of leader election, and exit"
+        parser.add_argument("--help-all", action=HelpAll, nargs=0, default=argparse.SUPPRESS, help=text)
+    name = parser.prog.partition(" ")[2]
+    family = f"placer {name} -o instance.yaml", f"placer {name} | placer solve -"
+    parser.epilog = "\n".join([EXAMPLES, *(f"  {each}" for each in help_texts.EXAMPLES.get(name, family))])
+
+
+def _add_version(commands: Any) -> None:
+    """Add ``version``, which is ``--version``."""
+
+    def run(options: argparse.Namespace) -> int:
+        if options.json:
+            tell(headed("Version", {"placer": __version__}), options, [__version__])
+        else:
+            print(f"placer {__version__}")
+        return OK
+
+    add_command(commands, "version", "print the version", run)
+
+
+def _add_help(commands: Any) -> None:
+    """Add ``help``, which is ``--help`` of a command."""
+
+    def run(options: argparse.Namespace) -> int:
+        with suppress(SystemExit):
+            parser().parse_args([*options.words, "--help"])
+        return OK
+
+    words = add_command(commands, "help", "print the help of a command", run)
+    words.add_argument("words", nargs="*", metavar="COMMAND", help="which; default: all commands in a line each")
 
 
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -182,3 +218,5 @@ def _add_all(commands: Any, *, families: bool) -> None:
     checking.add_check(commands)
     configuring.add_config(commands)
     completing.add_completion(commands)
+    _add_version(commands)
+    _add_help(commands)

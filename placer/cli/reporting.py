@@ -28,15 +28,15 @@ from placer.terminal import (
 
 __all__ = ["add_report"]
 
-TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables. Files are told
-apart by what is in them: objects of the instance, a Placement (or v1 Bindings), what `placer compare --json` printed.
-Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows what
-is in a cluster now."""
+TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
+placer recognises files by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
+Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows
+the objects of a cluster."""
 
 
 def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
-    parser = add_command(commands, "report", "one HTML page that shows a cluster and a placement", _report)
+    parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
     text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; no INSTANCE: what is in a cluster"
     add_inputs(parser, text, needed=False, dest="files", metavar="FILE")

@@ -35,7 +35,7 @@ def add_snapshot(commands: Any) -> None:
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="replace every name, label value and reference by another one; the decision stays the same",
+        help="replace every name, label value and reference by another one; the decision is the same",
     )
     add_cooling(parser)
     add_lease(parser)
@@ -49,24 +49,25 @@ def add_cooling(parser: Any) -> None:
         type=duration,
         default=300.0,
         metavar="DURATION",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
-        "several kubelets reject backs off itself",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
+        "workload that several kubelets reject is retried with back-off",
     )
 
 
 def add_lease(parser: Any) -> None:
-    """Add the flags that say which Lease, and so where the record of half-bound gangs is."""
-    parser.add_argument(
+    """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
+    namespace = parser.add_argument(
         "--leader-elect-resource-namespace",
         metavar="NAMESPACE",
         help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
         "pod this runs in, else placer)",
     )
-    parser.add_argument(
+    name = parser.add_argument(
         "--leader-elect-resource-name",
         metavar="NAME",
         help="of that Lease; the record is called NAME-gangs (default placer)",
     )
+    namespace.hidden = name.hidden = True
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:

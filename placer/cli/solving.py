@@ -51,7 +51,7 @@ def add_solve(commands: Any) -> None:
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
     )
     search.add_argument(
-        "--namespace-budget", default="off", metavar="BUDGET", help="what each namespace may cost, or default (off)"
+        "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
     add_what_if(parser)

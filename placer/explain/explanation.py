@@ -351,7 +351,7 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
     beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
     message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
-    message = message.replace("beside this placement", "beside the waiting groups that are placed")
+    message = message.replace("with this placement", "with the waiting groups that are placed")
     named = beside.cause is not None and beside.cause.holds is None
     rivals = "" if named else _rivals(case.instance, placed, lone)
     return GroupCause("Outcompeted", rules, f"{message}; {rivals}" if rivals else message)

@@ -262,7 +262,7 @@ def _own(pod: PodManifest) -> Iterator[str]:
 
 def _unsafe(sysctl: str) -> Iterator[str]:
     if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
-        yield f"spec.securityContext.sysctls: {sysctl}, which only a kubelet that is told to lets a pod set"
+        yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
     found = [index for index in there if matches(tests, _labels(raws[index]))]
     _check_one_kind([raws[index] for index in found], option)
     if not found:
-        others = f"none of the {len(there):,} has these labels" if there else "there is none at all"
+        others = f"none of the {len(there):,} has these labels" if there else "there are no items"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
 
@@ -249,7 +249,7 @@ def _key(place: Any, steps: list[str], option: str) -> Any:
     if not isinstance(place, list):
         raise UsageError(f"{option}: {path_text(steps[:-1])} is neither an object nor a list")
     if not step.isdecimal() or int(step) > len(place):
-        raise UsageError(f"{option}: {path_text(steps[:-1])} has {len(place)} items, {step!r} is none of them")
+        raise UsageError(f"{option}: {path_text(steps[:-1])} has {len(place)} items, found {step!r}")
     return int(step)
 
 

@@ -148,7 +148,7 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     fields = sorted({text for key in asking for text in instance.pods[key].unsupported})
     verb = "needs" if len(asking) == 1 else "need"
     return Reason(
-        "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
+        "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} unsupported fields: {'; '.join(fields)}"
     )
 
 

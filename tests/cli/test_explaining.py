@@ -84,7 +84,7 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
     [
         ("cordoned and without a GPU", "with one more: resolve one of the causes first, then explain again with it"),
         ("extended resource", "No change that was tried admits it, alone or with one more.\n"),
-        ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
+        ("missing, and one rack", "Alternatively, it would be enough to resolve all of:\n"),
     ],
 )
 def test_what_is_said_where_one_change_is_not_enough(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
@@ -289,7 +289,7 @@ def test_a_job_of_several_groups_is_asked_about_in_turn(tmp_path: Path, capsys: 
     messages = [change["message"] for change in second["changes"]]
     assert "add 1 node like r0-0 in r0" in messages
     assert main(["explain", path, "--job", job]) == 5
-    assert "b does not fit now beside default/a of the same job" in capsys.readouterr().out
+    assert "b does not fit now with default/a of the same job" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("job", [[node("z", gpu=1)], [pod("p", gpu=1)], [pod("q", node="r0-0")], []])
@@ -358,8 +358,8 @@ def test_spares_are_the_nodes_with_room_for_most_copies(tmp_path: Path, capsys: 
         (["--group", "any", "--how-many"], "PodGroup default/any needs no pod to be admitted"),
         (["--group", "default/runs"], "found a pod on Node r0-0, expected one that waits"),
         (["--group", "nowhere/p"], "no group, and no pod that waits, has that name"),
-        (["--time-limit", "-1", "--spare", "1@1"], "beside it; time limit: found -1.0, expected seconds, at least 0"),
-        (["--context", "c"], "found INSTANCE beside them"),
+        (["--time-limit", "-1", "--spare", "1@1"], "with it; time limit: found -1.0, expected seconds, at least 0"),
+        (["--context", "c"], "found INSTANCE with them"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], said: str, tmp_path: Path, capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from placer.cli import main
-from placer.cli.program import parser
+from placer.cli import help_texts, main
+from placer.cli.program import leaves, parser
 from tests.support import listing, node, pod, pod_group
 from tests.write_schemas import REPORTS, report_schema
 
@@ -189,3 +190,72 @@ def test_what_placer_has_written_is_no_part_of_an_instance(
         assert main(words) == 3
         err = capsys.readouterr().err
         assert f"kind: found {kind.removesuffix('List')}, expected" in err
+
+
+def test_every_command_is_in_a_group_and_has_two_examples() -> None:
+    names = [each.prog.removeprefix("placer ") for each in leaves(parser())]
+    grouped = {name for group in help_texts.GROUPS.values() for name in group}
+    assert {name.split(" ")[0] for name in names} <= grouped
+    for name in names:
+        if not name.startswith("generate "):
+            first, second = help_texts.EXAMPLES[name]
+            assert first != second
+            for line in (first, second):
+                words = shlex.split(line.partition(" > ")[0].partition(" | ")[0])
+                if words[0] == "placer" and words[1] != "help":
+                    assert parser().parse_args(words[1:]).command == name.split(" ")[0]
+
+
+def test_help_lists_commands_in_groups_and_hides_leader_election(capsys: Capture) -> None:
+    assert main(["help"]) == 0
+    text = capsys.readouterr().out
+    assert [title for title in help_texts.GROUPS if f"\n{title}:\n" in text] == list(help_texts.GROUPS)
+    for words in (["help", "preempt"], ["preempt", "--help"]):
+        assert main(words) == 0
+        shown = capsys.readouterr().out
+        assert "leader-elect" not in shown.partition("\n\n")[2]
+        assert "Examples:\n  placer preempt --for ml/train\n" in shown
+    assert main(["preempt", "--help-all"]) == 0
+    assert "--leader-elect-resource-name NAME\n" in capsys.readouterr().out.partition("\n\n")[2]
+    assert main(["help", "premept"]) == 2
+    assert "did you mean preempt?" in capsys.readouterr().err
+
+
+def test_version_is_a_command_too(capsys: Capture) -> None:
+    assert main(["--version"]) == main(["version"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["solve", "--method", "greedy"],
+        ["solve", "--method", "greedy", "-o", "wide"],
+        ["explain", "--time-limit", "5"],
+        ["audit"],
+        ["preempt", "--time-limit", "5"],
+        ["compare", "--policies", "kube-default,greedy"],
+        ["topology", "show"],
+        ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
+        ["config"],
+        ["expand"],
+        ["help"],
+    ],
+    ids=" ".join,
+)
+def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture) -> None:
+    given = [] if words[0] in ("config", "help") else ["-f", cluster]
+    assert main([*words, *given]) in (0, 5)
+    printed = capsys.readouterr()
+    assert printed.out or printed.err
+    assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
+
+
+def test_explain_is_as_wide_as_the_terminal(cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["explain", cluster, "--group", "tune", "--time-limit", "5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    wrapped = [line for line in lines if not line.startswith(" " * 9)]
+    assert len(wrapped) > 3
+    assert max(map(len, wrapped)) <= 60

@@ -66,7 +66,7 @@ def test_topology_costs_of_a_cluster_are_those_of_its_objects(
     assert asked == [("here", "that"), (None, None)]
     capsys.readouterr()
     assert main(["topology", "costs", str(path), "--context", "that"]) == 2
-    assert "found INSTANCE beside them" in capsys.readouterr().err
+    assert "found INSTANCE with them" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["costs.json", "costs.yaml.gz", "-"])

@@ -151,7 +151,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "plot": ["plot", str(lines), "--figure", "placed"],
         "topology": ["topology", "costs", str(cluster), str(network)],
     }
-    assert {*calls, "snapshot", "run", "check", "config", "completion"} == {*children(parser())}
+    assert {*calls, "snapshot", "run", "check", "config", "completion", "version", "help"} == {*children(parser())}
     for words in calls.values():
         assert main([*words, "--json"]) == 0
         assert json.loads(capsys.readouterr().out) is not None

@@ -297,7 +297,7 @@ def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
         path = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
         loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
         (trouble,) = loop.passes[-1].troubles
-        assert trouble.startswith(f"{path} was listed anew: {path}: 403")
+        assert trouble.startswith(f"{path} was listed again: {path}: 403")
 
 
 def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(

@@ -121,7 +121,14 @@ class Operator:
                     yield text, ""
                     if only and ("lastSuccessfulTime" in text or ("wait pod/" in text and overlay not in WAYS)):
                         self._hurry()
+                    if "logs -l " in text:  # kubectl ends with an error where a pod that it has listed has just gone
+                        wait_until(lambda: not self._ending(), "pods that end are gone")
                     yield text, self.type(text.replace("NODE", self.node.name))
+
+    def _ending(self) -> list[str]:
+        """Pods of placer that were told to end."""
+        pods = self.api.items("/api/v1/namespaces/placer/pods")
+        return [each["metadata"]["name"] for each in pods if "deletionTimestamp" in each["metadata"]]
 
     def _hurry(self) -> None:
         """Make a pass of the CronJob before the minute is over, where that is not what a test is about."""

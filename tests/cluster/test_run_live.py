@@ -362,7 +362,7 @@ def test_other_amounts_are_no_other_cause(small: Api, passes: Passes) -> None:
 def test_telling_ends_in_time_and_the_next_pass_tells_the_rest(small: Api, passes: Passes) -> None:
     told = passes("--tell-limit", "0")["told"]
     assert (told["conditions"], told["events"], told["groups"]) == (0, 0, 0)
-    assert told["troubles"] == ["there was no time to tell everything; the next pass tells the rest"]
+    assert told["troubles"] == ["there was no time to write everything; the next pass writes the rest"]
     assert passes()["told"]["conditions"] > 0
 
 

@@ -524,15 +524,15 @@ def _gangs() -> Iterator[HandMade]:
         racks(2, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup",
-        change="leave out highestTierName (rack) beside highestTierAllowed (1); leave out highestTierAllowed (1)",
+        change="leave out highestTierName (rack) next to highestTierAllowed (1); leave out highestTierAllowed (1)",
     )
     yield case(
         "two limits, and no room",
         racks(1, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup InsufficientResources",
-        change="leave out highestTierName (rack) beside highestTierAllowed (1), and start with 1 member; "
-        "leave out highestTierAllowed (1) beside highestTierName (rack), and start with 1 member",
+        change="leave out highestTierName (rack) next to highestTierAllowed (1), and start with 1 member; "
+        "leave out highestTierAllowed (1) next to highestTierName (rack), and start with 1 member",
     )
     yield case(
         "claims of devices",

@@ -141,7 +141,7 @@ def test_changes(at: int) -> None:
         ("nodes outside", "too few; Node n1 has room and is in no HyperNode of tier <= 1"),
         (
             "a lone pod outcompeted",
-            "fits alone; beside the waiting groups that are placed: 0/1 nodes have room for a pod of "
+            "fits alone; with the waiting groups that are placed: 0/1 nodes have room for a pod of "
             "nvidia.com/gpu 8: 1 insufficient nvidia.com/gpu; Node a comes nearest: nvidia.com/gpu 0 free, 8 too few; "
             "the room went to PodGroup default/rival (1 pod); as things stand, pods of PodGroup default/rival, "
             "priority 100 (its own priority is 0) are placed on Node a, where it fits alone",

@@ -149,7 +149,7 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": RIVALS}))
     assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
-    said = "What volcano puts first is not known: policy volcano, which mimics it, did not come to its end in time"
+    said = "The order of volcano is not known: policy volcano, which mimics it, did not come to its end in time"
     assert said in capsys.readouterr().out
 
 
@@ -189,9 +189,9 @@ def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "PodGroup default/c waits for scheduler volcano." in told
     assert "placer would admit it: 2 pods placed under r" in told
-    assert "Mimicry, not the scheduler itself: policy volcano leaves it waiting." in told
-    assert "Before it goes default/a, default/b." in told
-    assert "does not from default/b on" in told
+    assert "Simulation, not the scheduler itself: policy volcano leaves it waiting." in told
+    assert "Served before it: default/a, default/b." in told
+    assert "but not after default/b." in told
     assert main(["explain", str(path), "--group", "c", "--json"]) == 0
     (entry,) = listing(capsys.readouterr().out)
     assert entry["causes"] == []

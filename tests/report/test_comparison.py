@@ -53,7 +53,7 @@ def test_its_values_stand_first_with_what_is_proved_of_them(folder: Path) -> Non
     document = json.loads((folder / "placed.json").read_text())
     assert [value["numbers"][0] for value in values] == [each["value"] for each in document["objective"]]
     assert [value["bounds"][0] for value in values] == [each["bound"] for each in document["objective"]]
-    assert values[0]["name"] == "needs of admitted groups, nodes' worth"
+    assert values[0]["name"] == "admitted groups, nodes"
     assert "nodes" not in values[0]["texts"][0]
 
 

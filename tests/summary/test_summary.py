@@ -59,11 +59,11 @@ def leaves() -> list[Document]:
 @pytest.mark.parametrize(
     ("amount", "words"),
     [
-        (12_000_000, "12.0 nodes' worth"),
-        (1_234_567_890_000, "1,234,567.9 nodes' worth"),
-        (0, "0.0 nodes' worth"),
-        (400, "0.0004 nodes' worth"),
-        (1, "0.000001 nodes' worth"),
+        (12_000_000, "12.0 nodes"),
+        (1_234_567_890_000, "1,234,567.9 nodes"),
+        (0, "0.0 nodes"),
+        (400, "0.0004 nodes"),
+        (1, "0.000001 nodes"),
     ],
 )
 def test_amounts_are_so_many_nodes_worth(amount: int, words: str) -> None:
@@ -71,7 +71,7 @@ def test_amounts_are_so_many_nodes_worth(amount: int, words: str) -> None:
 
 
 def test_amounts_that_differ_look_different() -> None:
-    assert number_word("placed", 12_000_000, 12_004_000) == "12.000 nodes' worth"
+    assert number_word("placed", 12_000_000, 12_004_000) == "12.000 nodes"
     assert amount_digits(12_000_000, 12_000_001) == 6
     assert number_word("locality", 12_000_000, None) == "12,000,000"
 
@@ -104,21 +104,19 @@ def test_what_is_proved_and_what_may_improve(answer: Result) -> None:
     found = with_values(answer, *amounts(2_000_000, 2_000_000), span, nodes, verdict=Verdict.FEASIBLE)
     text = shown(found)
     assert text.startswith(
-        "FEASIBLE  all that can be placed is placed (proved); leaf switches used: 5, at least 4; "
+        "FEASIBLE  all that can be placed is placed (proved); span (leaf switches): 5, at least 4; "
         "the values after it may improve, too\n"
     )
-    assert "leaf switches used 5 at least 4 (gap 20.00%), proved by counting" in loose(text)
-    assert "nodes newly opened 7 not proved" in loose(text)
+    assert "span (leaf switches) 5 at least 4 (gap 20.00%), proved by counting" in loose(text)
+    assert "packing (nodes opened) 7 not proved" in loose(text)
 
 
 def test_what_is_not_proved_to_be_all_is_not_said_to_be(answer: Result) -> None:
     text = shown(with_values(answer, *amounts(2_000_000, 2_500_000), verdict=Verdict.FEASIBLE))
-    assert text.startswith("FEASIBLE  needs of admitted groups: 2.0 nodes' worth, at most 2.5;")
+    assert text.startswith("FEASIBLE  admitted groups: 2.0 nodes, at most 2.5;")
     assert "all that can be placed" not in text
     unproved = shown(with_values(answer, *amounts(2_000_000, None), verdict=Verdict.FEASIBLE))
-    assert unproved.startswith(
-        "FEASIBLE  needs of admitted groups: 2.0 nodes' worth, and how much better it may be is not"
-    )
+    assert unproved.startswith("FEASIBLE  admitted groups: 2.0 nodes, and how much better it may be is not")
 
 
 def test_what_is_not_modelled_is_no_part_of_what_can_be_placed() -> None:
@@ -143,7 +141,7 @@ def test_optimal_stands_beside_no_more_is_possible(answer: Result) -> None:
     assert text.startswith(
         "OPTIMAL  all that can be placed is placed (proved); every value is at its best (proved)\nproved after "
     )
-    assert "2.0 nodes' worth of 4.2 asked for; no more is possible" in text
+    assert "2.0 nodes of 4.2 asked for; no more is possible" in text
     assert "more is possible" not in text.replace("no more is possible", "")
 
 
@@ -173,7 +171,7 @@ def test_who_found_and_who_proved(answer: Result) -> None:
 def test_everything_placed_needs_no_proof_by_capacity() -> None:
     text = shown(solved(*leaves(), *gang("fits", 4, cpu=4)))
     assert text.startswith("OPTIMAL  all pending pods are placed; every value is at its best (proved)\n")
-    assert "placed pods 2.0 nodes' worth best: nothing more is asked for\n" in loose(text)
+    assert "placed pods 2.0 nodes best: nothing more is asked for\n" in loose(text)
     assert "total capacity" not in text
 
 
@@ -186,8 +184,8 @@ def test_a_value_of_nothing_is_left_out_though_nothing_is_proved_of_it(answer: R
         verdict=Verdict.FEASIBLE,
     )
     text = loose(shown(found))
-    assert "HyperNodes newly opened" not in text
-    assert "placed pods 0.0 nodes' worth at most 2.0, proved by total capacity" in text  # more than nothing is possible
+    assert "packing (HyperNodes opened)" not in text
+    assert "placed pods 0.0 nodes at most 2.0, proved by total capacity" in text  # more than nothing is possible
     assert "%" not in text.partition("network cost")[0].partition("Values")[2]
     nothing = with_values(answer, Judged(Value("locality", 0), Bound(0, "counting")), verdict=Verdict.OPTIMAL)
     assert "Values" not in shown(nothing)
@@ -196,7 +194,7 @@ def test_a_value_of_nothing_is_left_out_though_nothing_is_proved_of_it(answer: R
 def test_what_more_is_possible_than_nothing_is_an_amount(answer: Result) -> None:
     weight = Judged(Value("weight", 0), Bound(2_100_000, "volume"))
     text = shown(replace(answer, weight=weight, verdict=Verdict.FEASIBLE))
-    assert "0.0 nodes' worth of 4.2 asked for; at most 2.1 is possible (total capacity)" in text
+    assert "0.0 nodes of 4.2 asked for; at most 2.1 is possible (total capacity)" in text
     more = Judged(Value("weight", 2_000_000), Bound(2_100_000, "volume"))
     assert "at most 5.00% more is possible (total capacity)" in shown(replace(answer, weight=more))
 
@@ -205,7 +203,7 @@ def test_rows_that_are_zero_on_both_sides_are_left_out() -> None:
     text = shown(solved(node("a"), node("b"), pod("p", cpu=6), pod("r", cpu=6, node="b")))
     assert "cluster          2 nodes, 1 pod running\n" in text
     assert "groups admitted  1 of 1 single pod\n" in text
-    assert ("network distance" in text, "HyperNodes newly opened" in text, "nodes newly opened" in text) == (
+    assert ("locality" in text, "packing (HyperNodes opened)" in text, "packing (nodes opened)" in text) == (
         False,
         False,
         True,
@@ -297,7 +295,7 @@ def test_nothing_to_place_is_no_proof_of_anything() -> None:
 def test_what_is_set_aside_is_counted_beside_what_is_placed() -> None:
     ours = pod("ours", cpu=1, spec={"schedulerName": "placer"})
     text = shown(solved(node("a"), ours, pod("d", cpu=1), scheduler_name="placer"))
-    assert "set aside        pending pods that are not ours: 1 for default-scheduler\n" in text
+    assert "skipped          pods of other schedulers, or gated: 1 for default-scheduler\n" in text
     assert "set aside" not in shown(solved(node("a"), ours))
 
 

@@ -25,14 +25,14 @@ SHOWN = 12  #: links that are listed; --json has all of them
 
 def add_costs(topics: Any) -> None:
     """Add ``topology costs`` and its flags."""
-    parser = add_command(topics, "costs", "print what calls between regions and between zones cost", _costs)
+    parser = add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
     add_source(parser)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
-        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
+        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="latency of cost 1 (default 1000: a millisecond)"
     )
-    add_output(parser, "what --json prints: .json, .yaml, each also .gz; - is stdout")
+    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _costs(options: argparse.Namespace) -> int:

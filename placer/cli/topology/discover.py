@@ -36,7 +36,7 @@ def add_discover(topics: Any) -> None:
         "--from",
         dest="from_",
         metavar="FILE",
-        help="what ibnetdiscover printed, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
+        help="output of ibnetdiscover, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
     )
     parser.add_argument(
         "--topology", metavar="NAME", help="which one counts of a FILE with several; tree or block of a topology.conf"
@@ -46,9 +46,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--apply", action="store_true", help="write the HyperNodes into the cluster, by server-side apply"
     )
-    group.add_argument(
-        "--dry-run", action="store_true", help="with --apply: say what would be written, and write nothing"
-    )
+    group.add_argument("--dry-run", action="store_true", help="with --apply: print the changes, and write nothing")
     group.add_argument(
         "--prune",
         action="store_true",
@@ -89,7 +87,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.labels is not None:
         read_keys(options.labels)
         if options.topology is not None:
-            raise UsageError(f"--topology: found {options.topology!r} beside --labels, expected it beside --from")
+            raise UsageError(f"--topology: found {options.topology!r} with --labels, expected it with --from")
     _check_applying(options)
 
 
@@ -97,9 +95,9 @@ def _check_applying(options: argparse.Namespace) -> None:
     beside = ("dry_run", "prune", "force_conflicts")
     alone = [f"--{name.replace('_', '-')}" for name in beside if getattr(options, name)]
     if alone and not options.apply:
-        raise UsageError(f"{', '.join(alone)}: found no --apply beside it, expected it")
+        raise UsageError(f"{', '.join(alone)}: found no --apply with it, expected it")
     if options.apply and options.instance:
-        raise UsageError("--apply: found INSTANCE beside it, expected none: the nodes are those of the cluster")
+        raise UsageError("--apply: found INSTANCE with it, expected no INSTANCE: the nodes are those of the cluster")
     if options.apply and options.output == "-":
         raise UsageError("-o - --apply: found two documents for standard output, expected one")
 

@@ -17,7 +17,7 @@ __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapsh
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser)
     add_cluster(parser)
 
@@ -25,7 +25,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def in_cluster(options: argparse.Namespace) -> bool:
     """Whether a cluster is to be read; it and INSTANCE are not taken together."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
-        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
     return not options.instance
 
 

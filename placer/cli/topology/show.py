@@ -44,10 +44,10 @@ ASCII = BarMarks("#", "-", "x", "~")
 
 def add_show(topics: Any) -> None:
     """Add ``topology show`` and its flags."""
-    parser = add_command(topics, "show", "print the tier tree, and what is used and free in each domain", _show)
+    parser = add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
     add_source(parser)
     group = parser.add_argument_group("showing")
-    group.add_argument("--domain", metavar="NAME", help="one domain and what is below it; default: all of them")
+    group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
     group.add_argument(
         "--depth",
         type=int,
@@ -57,9 +57,9 @@ def add_show(topics: Any) -> None:
     group.add_argument(
         "--resource",
         metavar="NAME",
-        help="what the bars are about; default: GPUs where there are any, else what most of is used",
+        help="resource of the bars; default: GPUs if there are any, else the most used one",
     )
-    add_output(parser, "what --json prints: .json, .yaml, each also .gz; - is stdout")
+    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _show(options: argparse.Namespace) -> int:

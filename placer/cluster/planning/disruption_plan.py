@@ -196,7 +196,7 @@ def trouble_with(
         if key not in now:
             return f"Pod {key} is gone"
         if now[key].uid != decided[key].uid:
-            return f"Pod {key} was made anew"
+            return f"Pod {key} was made again"
     broken = verify(instance, rest)
     if broken:
         return f"the cluster has changed: {broken[0].message}"

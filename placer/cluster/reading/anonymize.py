@@ -389,7 +389,7 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
         elif key in _PRESENT:
             yield key, ""
         elif key == UNREADABLE:
-            yield key, "what was found is not told"
+            yield key, "the value found is withheld"
 
 
 def _mark(holds: Holds, text: str, name: Rename) -> str:

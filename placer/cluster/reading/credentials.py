@@ -6,7 +6,7 @@ account of a pod. It makes the pool of connections, too. What it leaves to its u
 - A 401 has everything read anew, as kubectl has it: a token file that was replaced, a kubeconfig that was written anew,
   a plug-in that has another token or certificate. The library heeds nothing but the time at which a token expires.
 - A plug-in that fails is an error. The library logs what it said and goes on as nobody.
-- What cannot be read anew is no matter as long as the server takes what was read before.
+- What cannot be read again is no matter as long as the server takes what was read before.
 - One thread at a time reads, so that a plug-in is called once and not by each of them, and not for each request: to the
   library a token has expired five minutes before it does, so one that lasts no longer would be fetched again and again.
 """
@@ -97,7 +97,7 @@ class Credentials:
         return self._account.url.rstrip("/")
 
     def caller(self) -> Caller:
-        """Who we are now; the same as before where that cannot be read anew."""
+        """Who we are now; the same as before where that cannot be read again."""
         with self._lock:
             look_again = self._account.look_again
             if look_again is not None and time.monotonic() - self._asked >= _FRESH:

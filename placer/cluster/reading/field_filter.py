@@ -105,7 +105,7 @@ class ListReader:
             return self._encode(self._name_of(item, f"{where.rstrip('`')}: found {found}, expected {expected}"))
 
     def _no_list(self, error: msgspec.DecodeError) -> ClusterError:
-        return ClusterError(f"the list of {self._info.plural} is none: {error}")
+        return ClusterError(f"the list of {self._info.plural} is no list: {error}")
 
     def object(self, text: bytes) -> bytes:
         """What is kept of one object."""

@@ -680,7 +680,7 @@ class _StatusWriter:
             if self._stop.is_set():
                 return False
             if time.monotonic() > until:
-                self._trouble("there was no time to tell everything; the next pass tells the rest")
+                self._trouble("there was no time to write everything; the next pass writes the rest")
                 return False
             try:
                 return work(thing)

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 __all__ = ["add_compare", "print_rows"]
 
 
-TEXT = """What other schedulers would bind now, what placer's methods would, and what is proved of the best: one
-snapshot of one queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
-alike. What a policy breaks is counted, not hidden."""
+TEXT = """Bindings of other schedulers and of placer's methods, compared with the proved bound: one snapshot of one
+queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
+alike. Broken rules are counted, not hidden."""
 
 
 def add_compare(commands: Any) -> None:
@@ -65,7 +65,7 @@ def add_compare(commands: Any) -> None:
         "--passes",
         nargs=2,
         metavar=("OLD", "NEW"),
-        help="in place of INSTANCE: folders of passes that --save kept, or Placements; what NEW would bind otherwise",
+        help="in place of INSTANCE: folders of passes that --save kept, or Placements; compares the bindings of NEW",
     )
     rows = parser.add_argument_group("rows")
     rows.add_argument(
@@ -169,7 +169,7 @@ SHOWN = 20
 
 #: Mark of a valid placement beyond a bound of placements that are better by what counts first; and what it says.
 _MORE = "+"
-_MORE_SAYS = f"{_MORE} more in all, and less of what counts first: the bound is of placements that have no less of that"
+_MORE_SAYS = f"{_MORE} more in all, and less of the values before it: the bound is of placements without that loss"
 #: Mark of pods that were bound although their gang is not ready; and what it says.
 _HALF = "!"
 _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
@@ -209,7 +209,7 @@ def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> N
     for table in tables(Column("policy", names), figures, terminal.width):
         terminal.print(table)
     terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
-    amounts = "priority below the name; needs and placed pods in nodes' worth"
+    amounts = "priority below the name; needs and placed pods in nodes"
     terminal.print(f"\nValues, in the order they are compared ({amounts}){reach}")
     for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
         terminal.print(table)
@@ -370,7 +370,7 @@ def _value_head(value: Value) -> list[str]:
 
 
 def _amount(digits: int) -> Callable[[int], str]:
-    """Write amounts (micro-nodes) in nodes' worth, with so many digits after the point."""
+    """Write amounts (micro-nodes) in nodes, with so many digits after the point."""
     return lambda value: f"{value / 1e6:,.{digits}f}"
 
 

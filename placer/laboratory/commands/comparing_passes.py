@@ -68,7 +68,7 @@ def compare_passes(options: argparse.Namespace) -> int:
         names = ", ".join(
             "INSTANCE" if each == "instance" else f"--{each.strip('_').replace('_', '-')}" for each in ignored
         )
-        raise UsageError(f"--passes: found {names}, expected none: what these passes decided is compared as it is")
+        raise UsageError(f"--passes: found {names}, expected none: the decisions of passes are compared as they are")
     found = compare_series(*map(read_series, options.passes))
     document = found.as_dict()
     if options.output not in (None, "-"):

@@ -18,18 +18,18 @@ __all__ = ["add_plot"]
 
 NAMES = ("profile", "placed", "size", "gap")
 
-TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or what `placer compare --json` printed.
-profile: the share of instances on which a policy places so much of what the best one does. placed: placed weight over
-the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: what is not placed
-yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
+TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or the output of `placer compare --json`.
+profile: the share of instances on which a policy places a given part of the best result. placed: placed weight over
+the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: weight that is not
+placed yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
 
 
 def add_plot(commands: Any) -> None:
     """Add ``plot`` and its flags."""
-    parser = add_command(commands, "plot", "figures from sweep's lines or compare's JSON", _plot)
+    parser = add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
     parser.description = TEXT
     parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
-    parser.add_argument("--figure", choices=NAMES, default="profile", help="what to draw (profile)")
+    parser.add_argument("--figure", choices=NAMES, default="profile", help="the figure to draw (profile)")
     add_output(parser, "where to draw: .pdf, .svg, .png; .csv is a table; - is the table on stdout (default)", "-")
 
 

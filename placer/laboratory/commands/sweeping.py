@@ -40,8 +40,8 @@ SHOWN = 12  #: errors below the table; the lines have all of them
 
 TEXT = """Each argument is the path of an instance (a file or folder), or a family of `placer generate` with its options
 in one quoted word: "planted --nodes 1000 --pod-sizes 1,2,4,8". Every run is a whole call in a process of its own.
-A median has an interval in brackets behind it, by order statistics: it holds the true one with a probability of 95
-percent or more where there are six runs, of 94 with five; of fewer runs it is their range."""
+The interval in brackets behind a median is by order statistics. It holds the true one with a probability of at least
+95 percent for six runs, of 94 for five. For fewer runs it is their range."""
 
 
 def add_sweep(commands: Any) -> None:
@@ -72,7 +72,7 @@ def add_sweep(commands: Any) -> None:
         metavar="NAME",
         help="where runs start: local, inline, dask:ADDRESS or package.module:function",
     )
-    text = "a JSON line per run as soon as it is done; what FILE has without an error is not run again; - is stdout"
+    text = "a JSON line per run as soon as it is done; runs that FILE has without an error are skipped; - is stdout"
     add_output(parser, text)
 
 
@@ -232,7 +232,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         if line.findings:
             found[line.instance] = found.get(line.instance, Counter()) | Counter(line.findings)
     if found:
-        terminal.print("\nFindings (`placer solve` says what each is; --strict makes them errors)")
+        terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
         terminal.print(f"  {legible(instance)}: {told}", markup=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from placer.laboratory.sweep.statistics import references
 
 __all__ = ["MeasuredRun", "read_runs"]
 
-EXPECTED = "lines of placer sweep, or what placer compare --json prints"
+EXPECTED = "lines of placer sweep, or output of placer compare --json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,7 @@ def test_a_policy_that_fails_is_a_row_that_says_so(
     assert {each["scheduler"]["mimicry"] for each in told} == {None}
     assert all(re.fullmatch(failure, each["scheduler"]["error"]) for each in told)
     assert main(["explain", str(file)]) == 0
-    assert re.search(f"What volcano puts first is not known: {failure}", capsys.readouterr().out)
+    assert re.search(f"The order of volcano is not known: {failure}", capsys.readouterr().out)
 
 
 def _in_place(target: str, arguments: tuple[Any, ...], _: object) -> ProcessResult:
