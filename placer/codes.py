@@ -49,6 +49,7 @@ ReasonCode = Literal[
     "Unsupported",
     "NamespaceBudget",
     "NoEligibleNode",
+    "QueueClosed",
     "QueueCapability",
     "InsufficientResources",
     "TopologyTooNarrow",
@@ -94,10 +95,16 @@ REASONS: Mapping[ReasonCode, Code] = {
         "0/9 nodes are eligible for 2 pods of cpu 1: 8 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready (n3)",
         "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
     ),
+    "QueueClosed": Code(
+        "The group's Queue, or one above it, is closed, or takes no pods of the group's namespace "
+        "(annotation `placer.dev/namespaces`).",
+        "Queue research is closed and takes no new pods",
+        "Open the Queue, name the namespace in its annotation, or use another queue.",
+    ),
     "QueueCapability": Code(
-        "The group's Queue, or one above it, is closed, or its `capability` has too little room for the group.",
+        "The `capability` of the group's Queue, or of one above it, has no room for what the group needs.",
         "needs nvidia.com/gpu 8 in Queue research: capability 16, 12 of it taken",
-        "Raise `spec.capability` of the Queue, wait until pods in it end, open it, or use another queue.",
+        "Raise `spec.capability` of the Queue, wait until pods in it end, or use another queue.",
     ),
     "InsufficientResources": Code(
         "All eligible nodes together have too little room for the group next to the running pods.",
@@ -754,8 +761,8 @@ EVENTS: Mapping[EventReason, Code] = {
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
     "Defragmented": Code(
-        "The pod was evicted by `placer defrag --apply`, so that there is room or a domain is empty. Its replacement "
-        "goes to the node in the Event.",
+        "The pod was evicted by `placer defrag --apply`, so that there is room or a domain is empty, or by `placer "
+        "repair --apply`, so that there is room for pods of lost nodes. Its replacement goes to the node in the Event.",
         "evicted from Node n1 to be placed on Node n5 so that HyperNode rack-3 is empty",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),

@@ -170,7 +170,7 @@ def better(one: Score, other: Score) -> bool:
 
 
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
-    """Whether a score evicts a priority, above one of the known ones, of which these say nothing: it counts as 0."""
+    """Whether a score evicts something above a value, of a priority that is not in the known values: there it is 0."""
     said = {(each.name, each.priority) for each in known}
     unsaid = [each for each in score if each.value and each.name in LOSSES and (each.name, each.priority) not in said]
     if value.name == "admitted" or not unsaid:

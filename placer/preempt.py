@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
@@ -23,12 +24,13 @@ from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, Tr
 from placer.score import placed_weight, score
 from placer.verify import verify
 from placer.verify.disruption import protection
+from placer.wanted import count_at_tier, new_groups, wanted_objects
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
 
-__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair"]
+__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -249,6 +251,45 @@ def free_domains(
     """
     alone = _moving(instance, (), most_moves)
     return _decided(alone, Placement(), time_limit, workers, seed, began, watch, (tier, count))
+
+
+def room_asked(
+    want: str | None,
+    domains: str | None,
+    most_moves: int | None,
+    before: Instance,
+    adding: Callable[[Sequence[str]], Instance],
+) -> tuple[int, Callable[..., Result]]:
+    """How many gangs or domains are asked for, and what decides for the first so many of them.
+
+    Parameters
+    ----------
+    want, domains
+        Words of ``--want`` or of ``--free-domains``; one of the two.
+    most_moves
+        No more pods are moved. None: any number.
+    before
+        What there is.
+    adding
+        Reads the same with objects added, each given as JSON.
+
+    Raises
+    ------
+    UsageError, BadInstance
+        As :func:`placer.wanted.wanted_objects`; what is wanted makes no pod that would wait.
+    """
+    if want is None:
+        count, tier = count_at_tier("--free-domains", domains or "", before)
+        return count, partial(free_domains, before, tier, most_moves=most_moves)
+    objects = wanted_objects(want, before)
+    instance = adding(objects)
+    groups = new_groups(instance, before)
+    if not groups:
+        expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
+        raise UsageError(f"--want {want}: found no new pod that would wait, {expected}")
+    return len(groups), lambda number, **limits: defrag(
+        instance, groups[:number], wanted=objects, most_moves=most_moves, **limits
+    )
 
 
 def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | None) -> Instance:

@@ -422,7 +422,7 @@ class _Plan:
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
             return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
-        is_asked_room = bool(self.placement.freed or self.placement.wanted)
+        is_asked_room = bool(self.placement.freed or self.placement.wanted or self.lost)
         return (
             "Defragmented" if is_asked_room else "Preempted",
             f"evicted from Node {node}{target} so that {self._gain().told(key.namespace)}",
@@ -431,20 +431,23 @@ class _Plan:
     def _gain(self) -> Sentence:
         """Who gains, and what."""
         freed, gaining = self.placement.freed, sorted(self.gaining)
-        who = Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED)
-        is_one = len(freed or gaining) == 1
-        if not freed:
-            who = Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"))
+        if self.lost:
+            return Sentence.of(f"there is room for {counted(len(self.lost), 'pod')} of lost nodes")
         if self.placement.wanted:
-            return who + f" {'has' if is_one else 'have'} room"
-        return who + f" {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+            pods = sum(len(self.before.groups[key].pending) for key in gaining)
+            return Sentence.of(
+                f"there is room for {counted(len(gaining), 'group')} ({counted(pods, 'pod')}), as was asked for"
+            )
+        verb = "is" if len(freed or gaining) == 1 else "are"
+        if freed:
+            return Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED) + f" {verb} empty"
+        return Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"), f" {verb} admitted")
 
     def _gaining(self, key: GroupKey) -> NamedThing:
         """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
-        group = self.read.groups.get(key)
-        pods, priority = (group.pending, group.priority) if group is not None else ((), 0)
-        uid = next((self.decided[pod].uid for pod in pods if pod in self.decided), "")
-        return NamedThing(key.namespace, str(key), priority, len(pods), uid)
+        group = self.before.groups[key]
+        uid = next((self.decided[pod].uid for pod in group.pending if pod in self.decided), "")
+        return NamedThing(key.namespace, str(key), group.priority, len(group.pending), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""

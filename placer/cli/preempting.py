@@ -118,6 +118,7 @@ def _preempt(options: argparse.Namespace) -> int:
 
 
 def _defrag(options: argparse.Namespace) -> int:
+    from placer.preempt import room_asked
     from placer.summary.preempting import defrag_lines, room_made
 
     if options.frontier:
@@ -125,7 +126,7 @@ def _defrag(options: argparse.Namespace) -> int:
     asked: list[int] = []
 
     def decide(instance: Instance, adding: Adding, **limits: Any) -> Result:
-        count, ask = _asked_room(options, instance, adding)
+        count, ask = room_asked(options.want, options.free_domains, options.max_moves, instance, adding)
         asked.append(count)
         return ask(count, **limits)
 
@@ -142,6 +143,7 @@ def _defrag(options: argparse.Namespace) -> int:
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
+    from placer.preempt import room_asked
     from placer.progress import Progress
     from placer.summary.preempting import room_made
 
@@ -151,7 +153,8 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
-        count, ask = _asked_room(options, *_read_both(options, paths))
+        both = _read_both(options, paths)
+        count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
         limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
         points = list(_frontier(partial(ask, **limits), count, options))
     _tell_frontier(options, points)
@@ -170,24 +173,6 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
         return read_instance(added, texts)
 
     return read_instance(options, texts), adding
-
-
-def _asked_room(options: argparse.Namespace, before: Instance, adding: Adding) -> tuple[int, Callable[..., Result]]:
-    """How many gangs or domains are asked for, and what decides for the first so many of them."""
-    from placer.preempt import defrag, free_domains
-    from placer.wanted import count_at_tier, new_groups, wanted_objects
-
-    if options.free_domains is not None:
-        most, tier = count_at_tier("--free-domains", options.free_domains, before)
-        return most, partial(free_domains, before, tier, most_moves=options.max_moves)
-    objects = wanted_objects(options.want, before)
-    instance = adding(objects)
-    groups = new_groups(instance, before)
-    if not groups:
-        expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
-        raise UsageError(f"--want {options.want}: found no new pod that would wait, {expected}")
-    asked = {"wanted": objects, "most_moves": options.max_moves}
-    return len(groups), lambda count, **limits: defrag(instance, groups[:count], **asked, **limits)
 
 
 def _frontier(ask: Callable[..., Result], most: int, options: argparse.Namespace) -> Iterator[Result]:

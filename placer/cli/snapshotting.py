@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import time
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +150,7 @@ def _write(snapshot: Snapshot, target: str) -> None:
     else:
         from placer.terminal import write
 
-        text = BytesIO()
-        snapshot.write_text(text)
-        write(json.loads(text.getvalue()), target)
+        write(json.loads(snapshot.text().data), target)
 
 
 def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ _CONDITION = {
     "GangIncomplete": "with the existing pods as its minimum",
     "Unsupported": "without its unsupported fields",
     "NoEligibleNode": "if taints, selectors, affinity, cordons and readiness of nodes are ignored",
+    "QueueClosed": "with its Queue open to it",
     "QueueCapability": "without the limits of its Queue",
     "InsufficientResources": "where nodes have more room",
     "TopologyTooNarrow": "without its limits of tiers and of node labels",

@@ -91,6 +91,12 @@ class Explanation:
     equal: tuple[GroupKey, ...] = ()
     empty: bool = False
 
+    def __str__(self) -> str:
+        """The group with its reason, and a line for each change that was tried."""
+        unknown = "it does not wait" if self.admitted else "the reason was not decided in time"
+        said = unknown if self.reason is None else self.reason.message
+        return "\n".join([f"{self.group}: {said}", *(f"  - {each.change.message}" for each in self.changes)])
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
         sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]

@@ -6,7 +6,7 @@ Belongs here: text for people, in the words of :mod:`placer.words`. Does not: de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +25,7 @@ from placer.words import amount_digits, counted, nodes_worth, number_word, prove
 
 __all__ = [
     "as_html",
+    "as_text",
     "cluster_size",
     "counts",
     "print_findings",
@@ -84,8 +85,19 @@ def print_summary(
         console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
 
 
-def as_html(result: Result) -> str:
-    """The summary as HTML, as notebooks show it."""
+def as_html(printed: Callable[[Console], None]) -> str:
+    """What is printed as HTML, as notebooks show it."""
+    return _recorded(printed).export_html(
+        inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>'
+    )
+
+
+def as_text(printed: Callable[[Console], None]) -> str:
+    """What is printed as plain text, without blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in _recorded(printed).export_text().splitlines())
+
+
+def _recorded(printed: Callable[[Console], None]) -> Console:
     from io import StringIO
 
     console = Console(
@@ -93,11 +105,12 @@ def as_html(result: Result) -> str:
         record=True,
         width=NOTEBOOK_WIDTH,
         highlight=False,
+        emoji=False,
         color_system=None,
         force_jupyter=False,  # else rich shows in a notebook what is printed here, beside what is returned
     )
-    print_summary(result, console)
-    return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
+    printed(console)
+    return console
 
 
 def _headline(document: PlacementDocument, result: Result) -> Text:

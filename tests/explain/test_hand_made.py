@@ -60,7 +60,7 @@ def fits(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> bool:
 def ready_placements(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> Iterator[Placement]:
     """Placements of the group alone that make it ready with the rules of some causes switched off."""
     lifted = set(lifted)
-    asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported"})
+    asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClosed", "QueueCapability"})
     lone = lift(carried_out(instance, Placement(), key), key, asks)
     off = lone.policy.rules_off | {rule for code in lifted - asks for rule in RULES_OF[code]}
     lone = replace(lone, policy=replace(lone.policy, rules_off=off))

@@ -111,7 +111,7 @@ def test_a_closed_queue() -> None:
     world = on("n0")
     world.queue("q", closed=True)
     world.pod("p", queue="q")
-    assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
+    assert only(world) == ("QueueClosed", "Queue q is closed and takes no new pods")
 
 
 def test_a_queue_of_other_namespaces() -> None:
@@ -121,7 +121,7 @@ def test_a_queue_of_other_namespaces() -> None:
     message = (
         "annotation placer.dev/namespaces of Queue q names ml, web: found a group of default, expected one of these"
     )
-    assert only(world) == ("QueueCapability", message)
+    assert only(world) == ("QueueClosed", message)
 
 
 @pytest.mark.parametrize("least", [0, 1])
@@ -515,8 +515,8 @@ def test_reasons_are_true() -> None:
                 alone = best(carried_out(instance, Placement(), key))[1].node_of
                 fits = one_more(instance, dense, key, placement) if outcome.ready(group) else bool(alone)
                 assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-    names = "InvalidGroup GangIncomplete Unsupported NoEligibleNode QueueCapability InsufficientResources"
-    assert set(codes) >= {*names.split(), "TopologyTooNarrow", "Outcompeted"}
+    names = "InvalidGroup GangIncomplete Unsupported NoEligibleNode QueueClosed QueueCapability"
+    assert set(codes) >= {*names.split(), "InsufficientResources", "TopologyTooNarrow", "Outcompeted"}
     assert codes["NotDecided"] <= 0.02 * codes.total()
 
 
