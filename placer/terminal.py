@@ -121,7 +121,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    add_inputs(parser, "files, folders or -; none: the cluster's objects", needed=False)
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser, lenient=True)
     add_cluster(parser)
 
@@ -169,7 +169,7 @@ def refuse_both(options: argparse.Namespace) -> None:
         Both are named.
     """
     if options.instance and (options.kubeconfig is not None or options.context is not None):
-        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:

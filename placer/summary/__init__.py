@@ -155,7 +155,7 @@ def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
     """Say which schedulers' pods were looked at, and which pods were left out."""
     said, aside = looked_at(instance), legible(str(instance.set_aside))
     rows = [("looked at", said)] if said else []
-    return [*rows, *([("set aside", f"pending pods that are not ours: {aside}")] if aside else [])]
+    return [*rows, *([("skipped", f"pods of other schedulers, or gated: {aside}")] if aside else [])]
 
 
 def cluster_size(instance: Instance) -> str:

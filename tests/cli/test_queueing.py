@@ -195,4 +195,4 @@ def test_a_cluster_is_read_where_no_instance_is_given(command: str, tmp_path: Pa
     assert missing in capsys.readouterr().err
     path = written(tmp_path, node("n"))
     assert main([command, path, *target, "--kubeconfig", missing]) == 2
-    assert "found INSTANCE beside them" in capsys.readouterr().err
+    assert "found INSTANCE with them" in capsys.readouterr().err
