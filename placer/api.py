@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from placer.result import TracePoint
 
 __all__ = [
-    "Comparison",
+    "ComparisonTable",
     "audit",
     "compare",
     "defrag",
@@ -513,7 +513,7 @@ def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: boo
 # ------------------------------------------------------------------------------------------------------------ comparing
 
 
-class Comparison(list["ComparisonRow"]):
+class ComparisonTable(list["ComparisonRow"]):
     """Rows of a comparison, which a notebook shows as the table that ``placer compare`` prints.
 
     Parameters
@@ -553,7 +553,7 @@ def compare(
     seed: int = 0,
     strict: bool = False,
     display: bool = False,
-) -> Comparison:
+) -> ComparisonTable:
     """Run policies and methods on one instance.
 
     Parameters
@@ -572,7 +572,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    ComparisonTable
         A list of :class:`placer.laboratory.compare.ComparisonRow`, one for each policy.
     """
     from tempfile import TemporaryDirectory
@@ -596,7 +596,7 @@ def compare(
             begin=progress.phase,
             strict=strict,
         )
-    return Comparison(instance, rows)
+    return ComparisonTable(instance, rows)
 
 
 def _own(instance: Instance, name: str, policy: Any, folder: Path) -> str:

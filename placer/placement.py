@@ -171,11 +171,11 @@ def better(one: Score, other: Score) -> bool:
 
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
     """Whether a score evicts something above a value, of a priority that is not in the known values: there it is 0."""
-    said = {(each.name, each.priority) for each in known}
-    unsaid = [each for each in score if each.value and each.name in LOSSES and (each.name, each.priority) not in said]
-    if value.name == "admitted" or not unsaid:
-        return False
-    return value.name not in LOSSES or (value.priority or 0) < max(each.priority or 0 for each in unsaid)
+    named = {each.priority for each in known if each.name in LOSSES}
+    lost = [each.priority or 0 for each in score if each.name in LOSSES and each.value and each.priority not in named]
+    if value.name in LOSSES:
+        return any(priority > (value.priority or 0) for priority in lost)
+    return bool(lost) and value.name != "admitted"
 
 
 def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:
