@@ -102,7 +102,7 @@ REASONS: Mapping[ReasonCode, Code] = {
         "Open the Queue, name the namespace in its annotation, or use another queue.",
     ),
     "QueueCapability": Code(
-        "The `capability` of the group's Queue, or of one above it, has no room for what the group needs.",
+        "The `capability` of the group's Queue, or of one above it, has no room for the pods that the group needs.",
         "needs nvidia.com/gpu 8 in Queue research: capability 16, 12 of it taken",
         "Raise `spec.capability` of the Queue, wait until pods in it end, or use another queue.",
     ),

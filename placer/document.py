@@ -238,7 +238,7 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
 
 
 class NextStepPart(_Part, frozen=True, kw_only=True):
-    """What to ask next about a group that waits; what must go for it, null where that is not known."""
+    """The next command for a group that waits, and its price; null where the price is not known."""
 
     command: str
     evicted: int | None = None
@@ -249,7 +249,7 @@ class NextStepPart(_Part, frozen=True, kw_only=True):
 class QueueItem(_Part, frozen=True, kw_only=True):
     """A group that waits or was just placed; ``pods`` and ``gpus`` of its pods that wait, else of those just placed.
 
-    ``age`` is a duration as Kubernetes writes it, null where nothing says since when the group is there; ``words`` are
+    ``age`` is a duration as Kubernetes writes it; null where the group has no timestamp. ``words`` are
     the reason in a few words, or where its pods were placed.
     """
 
@@ -273,7 +273,7 @@ class QueueItem(_Part, frozen=True, kw_only=True):
 
 
 class QueueListDocument(_Part, frozen=True, kw_only=True):
-    """What waits or was just placed, the most urgent and the oldest first: ``placer queue --json``."""
+    """Groups that wait or fit now, the most urgent and the oldest first: ``placer queue --json``."""
 
     api_version: Literal["placer.dev/v1alpha1"]
     kind: Literal["QueueList"]
@@ -281,7 +281,7 @@ class QueueListDocument(_Part, frozen=True, kw_only=True):
 
 
 class CostItem(_Part, frozen=True, kw_only=True):
-    """What one namespace costs; ``share`` is the largest part that it spends of a budget."""
+    """The costs of one namespace; ``share`` is the largest part that it spends of a budget."""
 
     namespace: str
     pending: int
@@ -294,7 +294,7 @@ class CostItem(_Part, frozen=True, kw_only=True):
 
 
 class CostListDocument(_Part, frozen=True, kw_only=True):
-    """Who costs what, the dearest first: ``placer queue --cost --json``; ``budget`` of each namespace, null: none."""
+    """The costs of namespaces, the dearest first: ``placer queue --cost --json``; ``budget`` of each, null: none."""
 
     api_version: Literal["placer.dev/v1alpha1"]
     kind: Literal["NamespaceCostList"]

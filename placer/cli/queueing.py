@@ -33,14 +33,14 @@ SHOWN = 40
 
 API_VERSION: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
 
-TEXT = """What waits or would be placed now, a line per group, the most urgent and the oldest first; groups of one
-priority that wait for one reason share a line. Below the table is the next step for the first that wait, and what must
-go for it. Nothing in the cluster is changed."""
+TEXT = """Groups that wait or fit now, one line each, the most urgent and the oldest first. Groups of one priority that
+wait for one reason share a line. Below the table is the next step for the first that wait, with its price. Nothing in
+the cluster is changed."""
 
 
 def add_queue(commands: Any) -> None:
     """Add ``queue`` and its flags."""
-    parser = add_command(commands, "queue", "what waits, a line per group, and the next step with its price", _queue)
+    parser = add_command(commands, "queue", "waiting groups, one line each, and the next step with its price", _queue)
     parser.description = TEXT
     add_source(parser)
     add_asking(parser)
@@ -49,9 +49,9 @@ def add_queue(commands: Any) -> None:
     )
     parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
     costs = parser.add_argument_group("costs")
-    costs.add_argument("--cost", action="store_true", help="who costs what, per namespace, in place of what waits")
+    costs.add_argument("--cost", action="store_true", help="the costs of each namespace in place of the waiting groups")
     costs.add_argument(
-        "--namespace-budget", default="off", metavar="BUDGET", help="what each namespace may cost, or default (off)"
+        "--namespace-budget", default="off", metavar="BUDGET", help="most costs of each namespace, or default (off)"
     )
     add_what_if(parser)
 

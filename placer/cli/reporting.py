@@ -38,7 +38,7 @@ def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
     parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
-    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; no INSTANCE: what is in a cluster"
+    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; default: the cluster as it is"
     add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
     add_cluster(parser)

@@ -37,7 +37,7 @@ _HELD = (
     "Bandwidth",
 )
 
-_SAYS = "says what must go for it"
+_SAYS = "finds the fewest pods that must go for it"
 _LATE = "its price is not known: the time limit is near"
 
 

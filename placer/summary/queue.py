@@ -39,7 +39,7 @@ EQUAL = 3
 #: Messages that are printed below the table, each once.
 TOLD = 6
 
-_LATE = Reason("NotDecided", "no reason was found in time: no time to tell")
+_LATE = Reason("NotDecided", "no reason was found in time")
 
 HEADS = ("NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON")
 _NUMBERS = ("PRIORITY", "PODS", "GPUS")
