@@ -319,17 +319,19 @@ def verify(instance: Instance, placement: Placed) -> list[Violation]:
     return judge(*_asked(instance, placement))
 
 
-def score(instance: Instance, placement: Placed) -> Score:
+def score(instance: Instance, placement: Placed, *, disturbing: bool = False) -> Score:
     """Compute the values of a placement, in the order in which they are compared.
 
     Parameters
     ----------
     instance, placement
         As :func:`placer.verify` takes them.
+    disturbing
+        Whether evictions and moves count, though this placement has none.
     """
     from placer.score import score as measure
 
-    return measure(*_asked(instance, placement))
+    return measure(*_asked(instance, placement), disturbing=disturbing)
 
 
 def explain(
