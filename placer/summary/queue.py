@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,19 +12,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placer.controllers.times import timestamp
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.result import Reason
-from placer.words import NameList, Sentence, counted
+from placer.words import NameList, Sentence, and_list, counted, some
 
 __all__ = [
     "QueueLine",
     "age_words",
     "duration",
+    "equal_reasons",
     "nothing_waits",
     "print_messages",
     "print_queue",
@@ -38,6 +38,9 @@ EQUAL = 3
 
 #: Messages that are printed below the table, each once.
 TOLD = 6
+
+#: Groups that a message names which wait for one reason.
+NAMED = 3
 
 _LATE = Reason("NotDecided", "no reason was found in time")
 
@@ -114,7 +117,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
 
 def _since(created: float) -> str | None:
     """Since when a group is there; 0 where nothing says it."""
-    return timestamp(datetime.fromtimestamp(created, UTC)) if created else None
+    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
 def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
@@ -289,17 +292,26 @@ def _add_column(table: Table, head: str, longest: int) -> None:
     table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=fixed, min_width=least)
 
 
+def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
+    """Put groups of a namespace and a priority together that wait for one and the same reason; others are alone."""
+    found: dict[object, list[QueueItem]] = defaultdict(list)
+    for item in items:
+        if item.reason is not None:
+            found[item.namespace, item.priority, item.reason.code, item.reason.message].append(item)
+    return [*found.values()]
+
+
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the whole reason of each line that waits; of many lines that of the first."""
-    lines = [line for line in queue_lines(items) if line.items[0].reason is not None]
-    for line in lines[:TOLD]:
-        first, more = line.items[0], len(line.items) - 1
+    """Print the whole reasons, equal ones once: of many lines of the table that of the first."""
+    lines, rank = queue_lines(items), {id(item): at for at, item in enumerate(items)}
+    alone = [line.items[0] for line in lines if len(line.items) == 1]
+    rows = [*equal_reasons(alone), *(line.items for line in lines if len(line.items) > 1)]
+    for row in sorted(rows, key=lambda row: rank[id(row[0])])[:TOLD]:
+        first = row[0]
         if first.reason is not None:
-            name = f"{first.namespace}/{first.name}{f' and {more:,} more' if more else ''}"
-            text = Text.assemble(
-                f"  {legible(name)}: ", (first.reason.code, "bold"), f" {legible(first.reason.message)}"
-            )
-            console.print(text)
+            names = and_list(some([each.name for each in row], NAMED))
+            text = f"  {legible(f'{first.namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
+            console.print(Text.assemble(text, (first.reason.code, "bold"), f" {legible(first.reason.message)}"))
 
 
 def print_steps(items: Sequence[QueueItem], console: Console) -> None:
