@@ -309,7 +309,8 @@ def print_messages(items: Sequence[QueueItem], console: Console) -> None:
     for row in sorted(rows, key=lambda row: rank[id(row[0])])[:TOLD]:
         first = row[0]
         if first.reason is not None:
-            names = and_list(some([each.name for each in row], NAMED))
+            same = {each.reason and each.reason.message for each in row} == {first.reason.message}
+            names = and_list(some([each.name for each in row], NAMED if same else 1))
             text = f"  {legible(f'{first.namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
             console.print(Text.assemble(text, (first.reason.code, "bold"), f" {legible(first.reason.message)}"))
 

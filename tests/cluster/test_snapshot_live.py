@@ -80,7 +80,7 @@ def busy(cluster: Api, install: Callable[[str], None]) -> Api:
 
 def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
     """n1 has 4 of 8 cpu left, so leaf-1 has room for one pod of 5 and leaf-2 for both; 2 more fit there on either."""
-    found = dict(bindings(snap()))
+    found = dict(bindings(snap("--scheduler-name", "placer")))
     assert set(found) == {"default/train-0", "default/train-1", "default/train-2"}
     assert {found["default/train-0"], found["default/train-1"]} == {"n3", "n4"}
     assert found["default/train-2"] in {"n3", "n4"}
@@ -89,7 +89,7 @@ def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
 def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) -> None:
     path = snap()
     instance = make_instance(take(client).objects(), scheduler_name="placer", cluster=True)
-    assert placer.read(path) == instance
+    assert placer.read(path, scheduler_name="placer") == instance
 
 
 def test_every_ending_is_the_same_instance(busy: Api, snap: Snap) -> None:
