@@ -303,16 +303,22 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
     """Print the whole reasons, equal ones once: of many lines of the table that of the first."""
-    lines, rank = queue_lines(items), {id(item): at for at, item in enumerate(items)}
-    alone = [line.items[0] for line in lines if len(line.items) == 1]
-    rows = [*equal_reasons(alone), *(line.items for line in lines if len(line.items) > 1)]
+    lines = [line.items for line in queue_lines(items)]
+    alone = [row[0] for row in lines if len(row) == 1]
+    rank = {id(item): at for at, item in enumerate(items)}
+    rows = [*equal_reasons(alone), *(row for row in lines if len(row) > 1 and row[0].reason is not None)]
     for row in sorted(rows, key=lambda row: rank[id(row[0])])[:TOLD]:
-        first = row[0]
-        if first.reason is not None:
-            same = {each.reason and each.reason.message for each in row} == {first.reason.message}
-            names = and_list(some([each.name for each in row], NAMED if same else 1))
-            text = f"  {legible(f'{first.namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
-            console.print(Text.assemble(text, (first.reason.code, "bold"), f" {legible(first.reason.message)}"))
+        console.print(_message(row))
+
+
+def _message(row: Sequence[QueueItem]) -> Text:
+    """Groups with the reason that the first of them has."""
+    reason = row[0].reason
+    assert reason is not None, "what waits has a reason"
+    same = all(each.reason == reason for each in row)
+    names = and_list(some([each.name for each in row], NAMED if same else 1))
+    text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
+    return Text.assemble(text, (reason.code, "bold"), f" {legible(reason.message)}")
 
 
 def print_steps(items: Sequence[QueueItem], console: Console) -> None:
