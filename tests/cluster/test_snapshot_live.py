@@ -92,6 +92,27 @@ def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) 
     assert placer.read(path, scheduler_name="placer") == instance
 
 
+def test_commands_without_files_read_the_cluster_and_write_nothing(
+    busy: Api, control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pods of all schedulers are in what they say."""
+    pods = "/api/v1/namespaces/default/pods"
+    before = {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in busy.items(pods)}
+    page = tmp_path / "report.html"
+    commands = {
+        ("queue",): "default    train ",
+        ("queue", "-o", "name"): "pod/default/other",
+        ("solve", "--method", "greedy"): "default/other  1 pod",
+        ("compare", "--policies", "greedy,kube-default"): "kube-default",
+        ("report", "-o", str(page)): "",
+    }
+    for words, said in commands.items():
+        assert main([*words, "--kubeconfig", str(control_plane.kubeconfig())]) == 0
+        assert said in capsys.readouterr().out
+    assert "other" in page.read_text(encoding="utf-8")
+    assert {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in busy.items(pods)} == before
+
+
 def test_every_ending_is_the_same_instance(busy: Api, snap: Snap) -> None:
     packed = placer.read(snap())
     for name in ("s.json", "s.yaml", "s.yaml.gz"):
