@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from placer.codes import FINDINGS, REASONS, Code
@@ -15,6 +16,7 @@ from placer.quantity import Resources
 from placer.report.answers import Answer, answer_of
 from placer.report.comparison import OWN, beside
 from placer.report.disturbed import disturbed
+from placer.report.headline import SHORT_REASONS, headline
 from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
 from placer.report.inventory import Inventory
 from placer.result import Judged
@@ -25,11 +27,11 @@ from placer.verify import rules_said
 from placer.version import __version__
 from placer.words import counted, number_word, value_meaning
 
-__all__ = ["contents"]
+__all__ = ["contents", "contents_of"]
 
 
-def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dict[str, Any]:
-    """Gather what the page shows.
+def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **about: Any) -> dict[str, Any]:
+    """Judge the placement of a call, and gather what the page shows.
 
     Parameters
     ----------
@@ -39,22 +41,54 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dic
         The files of the call.
     strict
         Unknown keys of the placement are errors.
+    about
+        As :func:`contents_of` takes it.
 
     Returns
     -------
     dict
-        Columns of :class:`~placer.report.inventory.Inventory`, and beside them what is said in words. The same input
-        gives the same value: it has no date and no path beyond the names that were given.
+        As :func:`contents_of`.
 
     Raises
     ------
     BadInstance, StrictFindings
         The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
     """
-    answer = answer_of(instance, inputs.placement, strict=strict)
+    return contents_of(answer_of(instance, inputs.placement, strict=strict), inputs, **about)
+
+
+def contents_of(
+    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
+) -> dict[str, Any]:
+    """Gather what the page shows.
+
+    Parameters
+    ----------
+    answer
+        What there is, and what comes of it.
+    inputs
+        The files of the call; none of a cluster that was read.
+    cluster
+        Name of the cluster; empty: that of the first file.
+    live
+        The cluster was read at ``inputs.moment``, and no file was.
+    every
+        Seconds after which the page loads itself again; None: never.
+
+    Returns
+    -------
+    dict
+        Columns of :class:`~placer.report.inventory.Inventory`, and text. The same input gives the same value: of the
+        call it has no date, and no path beyond the names that were given.
+    """
     inventory = Inventory(answer)
     return {
         "placer": __version__,
+        "cluster": cluster or (_stem(inputs.instance[0].name) if inputs.instance else "cluster"),
+        "moment": None if inputs.moment is None else int(inputs.moment),
+        "live": live,
+        "every": every,
+        "headline": headline(answer),
         "files": {
             "instance": [text.name for text in inputs.instance],
             "placement": None if inputs.placement is None else inputs.placement.name,
@@ -75,6 +109,11 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dic
         "codes": _codes(answer),
         "comparison": beside(inputs.rows, _own_row(answer), inventory.group_index) if inputs.rows else None,
     }
+
+
+def _stem(name: str) -> str:
+    """``now`` of ``folder/now.json.gz``."""
+    return PurePath(name).name.partition(".")[0] or "cluster"
 
 
 def _own_row(answer: Answer) -> ComparedRow | None:
@@ -152,7 +191,10 @@ def _codes(answer: Answer) -> dict[str, dict[str, str]]:
     if not answer.decided:
         reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
     found = {finding.code for finding in answer.findings}
-    return _meanings(REASONS.items(), reasons) | _meanings(FINDINGS.items(), found)
+    meanings = _meanings(REASONS.items(), reasons)
+    for code in reasons:
+        meanings[code]["short"] = SHORT_REASONS[code]
+    return meanings | _meanings(FINDINGS.items(), found)
 
 
 def _meanings(codes: Iterable[tuple[str, Code]], used: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -88,12 +89,16 @@ class Inputs(NamedTuple):
         Name of the file with the rows of ``placer compare``; None: there is none.
     rows
         Its rows.
+    moment
+        When the cluster was as the instance says, in seconds since the epoch: of files, when the last of them was
+        written; None: that is not known.
     """
 
     instance: list[Text]
     placement: Text | None
     comparison: str | None
     rows: list[ComparedRow]
+    moment: float | None = None
 
 
 def told_apart(paths: Sequence[str]) -> Inputs:
@@ -125,7 +130,14 @@ def told_apart(paths: Sequence[str]) -> Inputs:
         next(iter(found["placement"]), None),
         None if comparison is None else comparison.name,
         [] if comparison is None else _rows(comparison),
+        _written(found["instance"]),
     )
+
+
+def _written(texts: Iterable[Text]) -> float | None:
+    """When the last of some files was written; None where one of them is none, as standard input."""
+    paths = [Path(text.name) for text in texts]
+    return max(path.stat().st_mtime for path in paths) if all(path.is_file() for path in paths) else None
 
 
 def _kind(text: Text) -> str:

@@ -194,7 +194,7 @@ class Inventory:
             "applications": [str(key) for key in self.instance.app_groups],
         }
         return {
-            "resources": [{"name": name, "unit": unit_of(name)} for name in self.resources],
+            "resources": [{"name": name, "unit": unit_of(name), "gpu": is_gpu(name)} for name in self.resources],
             **tables,
             "amounts": self._amounts.all(),
         }
@@ -258,6 +258,7 @@ class Inventory:
             "name": group.key.name,
             "priority": group.priority,
             "queue": group.queue,
+            "created": self._created(group),
             "least": group.min_member,
             "ready": outcome.ready(group),
             "before": len(group.bound) + sum(self.before.pods[key].state.on_node for key in group.pending),
@@ -271,6 +272,12 @@ class Inventory:
             "message": None if reason is None else reason.message,
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
+
+    def _created(self, group: Group) -> int | None:
+        """When it was made, in seconds since the epoch, else the first of its pods; None where no object says."""
+        pods = (self.instance.pods[key].created for key in (*group.pending, *group.bound))
+        since = group.created or min((each for each in pods if each), default=0.0)
+        return int(since) or None
 
     @cached_property
     def _disturbed(self) -> tuple[Container[Key], Container[Key]]:

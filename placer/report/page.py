@@ -15,10 +15,23 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from placer.report.palette import declarations
+
 __all__ = ["page"]
 
 #: Files of ``static/`` that make the script, in the order in which they are put together.
-SCRIPTS = ("data.js", "elements.js", "tables.js", "picture.js", "details.js", "sections.js", "main.js")
+SCRIPTS = (
+    "data.js",
+    "elements.js",
+    "tables.js",
+    "colours.js",
+    "picture.js",
+    "pointing.js",
+    "details.js",
+    "waiting.js",
+    "sections.js",
+    "main.js",
+)
 
 #: Characters that mean something to an HTML parser. All others beyond ASCII, U+2028 and U+2029 too, json escapes.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -38,7 +51,7 @@ def page(contents: Mapping[str, Any]) -> str:
         The whole HTML document, ASCII.
     """
     script = '"use strict";\n(() => {\n' + "\n".join(_static(name) for name in SCRIPTS) + "})();\n"
-    style = _static("page.css")
+    style = _palette() + _static("page.css")
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -68,6 +81,12 @@ def in_element(value: Any) -> str:
 
 def _static(name: str) -> str:
     return (files("placer") / "report" / "static" / name).read_text(encoding="utf-8")
+
+
+def _palette() -> str:
+    """Light unless the reader's system is dark; paper is always light."""
+    light, dark = (f":root {{ {declarations(dark=each)} }}" for each in (False, True))
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}\n"
 
 
 def _hash(text: str) -> str:

@@ -3,18 +3,40 @@
 const LISTED = 24; // nodes or pods of one thing; the table of pods has all
 const panel = make("aside", { id: "details", "aria-label": "Details", tabindex: "-1" });
 
-/** Choose a thing, show what is known of it, and where asked for bring both into view. */
+/** Choose a thing, show the details of it, and where asked for bring both into view. */
 function select(kind, index, reveal) {
   state.selected = { kind, index };
   state.cursor = state.selected;
-  clear(panel, detailsOf(kind, index));
+  showPanel();
   if (reveal) {
-    const root = kind === "domain" ? index : kind === "node" ? placeOfNode[index] : rootOfGroup(index);
-    zoom(root);
-    document.getElementById("picture").scrollIntoView({ block: "start" });
+    zoom(kind === "domain" ? index : kind === "node" ? placeOfNode[index] : rootOfGroup(index));
+    document.getElementById("picture").scrollIntoView({ block: "nearest" });
     panel.focus({ preventScroll: true });
   }
   draw();
+}
+
+/** Choose nothing: the whole cluster, and next to it the list of what waits. */
+function goHome() {
+  state.selected = null;
+  state.cursor = null;
+  showPanel();
+  zoom(0);
+}
+
+function showPanel() {
+  const { selected } = state;
+  if (selected === null) {
+    clear(panel, waitingGroups[state.when].length ? waitingList() : [make("h3", {}, "Nothing waits"), detailsOf("domain", 0)]);
+    return;
+  }
+  const back = make("a", { class: "link back", href: HOME, onclick: (event) => {
+    event.preventDefault();
+    note(HOME);
+    goHome();
+  } }, waitingGroups[state.when].length ? "‹ All that waits" : "‹ The whole cluster");
+  clear(panel, make("p", {}, back), detailsOf(selected.kind, selected.index));
+  panel.scrollTop = 0;
 }
 
 /** The lowest place that holds all of a group. */
@@ -51,9 +73,9 @@ function detailsOfGroup(group) {
     make("h3", {}, `${kind[group]} `, nameOf(groupName(group))),
     facts([
       ["State", stateOfGroup(group)],
-      ["Why it waits", reason ? [make("strong", {}, reason), `: ${message[group]}`] : null],
-      ["That means", reason && data.codes[reason] ? data.codes[reason].meaning : null],
-      ["What to do", reason && data.codes[reason] ? data.codes[reason].remedy : null],
+      ["Why it waits", reason ? [make("strong", {}, reason), ": ", prose(message[group])] : null],
+      ["What to do", reason && data.codes[reason] ? prose(data.codes[reason].remedy) : null],
+      ["That means", reason && data.codes[reason] ? prose(data.codes[reason].meaning) : null],
       ["Pods", [
         `${before[group]} ran before`, evicted[group] ? `${evicted[group]} evicted` : "", moved[group] ? `${moved[group]} moved` : "",
         `${added[group]} placed now`, `${left[group]} waiting`,
@@ -63,7 +85,8 @@ function detailsOfGroup(group) {
       ["Tier", tier[group] === null ? null : String(tier[group])],
       ["Asked for", asked[group]],
       ["Queue", queue[group]],
-      ["Priority", String(priority[group])],
+      ["Priority", priority[group].toLocaleString("en")],
+      ["Age", ageText(data.groups.created[group])],
       ["Others would", othersOf(group)],
     ]),
     nodesOf(group),

@@ -1,0 +1,94 @@
+"""The answer in a few sentences, as the first line of the page: of the cluster, of a placement, of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from placer.codes import ReasonCode
+from placer.document import placement_document
+from placer.gpus import gpus_in
+from placer.result import Verdict
+from placer.summary.preempting import plan_sentences
+from placer.verify import rules_said
+from placer.words import counted
+
+if TYPE_CHECKING:
+    from placer.report.answers import Answer
+
+__all__ = ["SHORT_REASONS", "headline"]
+
+#: Why a group waits, in a few words: a line for many groups.
+SHORT_REASONS: Mapping[ReasonCode, str] = {
+    "InvalidGroup": "the group contradicts itself",
+    "GangIncomplete": "pods of the gang are missing",
+    "Unsupported": "it needs a feature that placer lacks",
+    "NamespaceBudget": "its namespace exceeds its budget",
+    "NoEligibleNode": "no node may take its pods",
+    "QueueCapability": "its queue is full or closed",
+    "InsufficientResources": "not enough free resources",
+    "TopologyTooNarrow": "no single domain has the room",
+    "PodAffinity": "no room near the pods it needs",
+    "PodAntiAffinity": "no room away from other pods",
+    "TopologySpread": "no room in the domains it must spread over",
+    "Exclusive": "no domain that it could have alone",
+    "NumaAlignment": "no NUMA zone has the room",
+    "NetworkCost": "no room near its other workloads",
+    "Bandwidth": "a network link is full",
+    "Outcompeted": "the room went to other groups",
+    "NotDecided": "not decided yet",
+}
+
+
+def headline(answer: Answer) -> str:
+    """Give the answer in one to three sentences.
+
+    Parameters
+    ----------
+    answer
+        What there is, and what comes of it.
+    """
+    if not answer.decided:
+        return _as_it_is(answer)
+    if answer.violations:
+        broken = rules_said(Counter(violation.rule for violation in answer.violations))
+        return f"The placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})."
+    if _is_plan(answer):
+        return " ".join(plan_sentences(answer.before, answer.result))
+    return " ".join(_placed(answer))
+
+
+def _is_plan(answer: Answer) -> bool:
+    placement = answer.outcome.placement
+    return bool(placement.lost or placement.wanted or placement.freed or answer.disruption.gone)
+
+
+def _as_it_is(answer: Answer) -> str:
+    instance = answer.outcome.instance
+    pending = instance.pending
+    if not pending:
+        return "No pod waits."
+    groups = sum(bool(group.pending) for group in instance.groups.values())
+    gpus = sum(gpus_in(pod.requests) for pod in pending)
+    asked = f" that ask for {counted(gpus, 'GPU')}" if gpus else ""
+    wait = "waits" if groups == 1 else "wait"
+    return f"{counted(groups, 'group')} {wait}: {counted(len(pending), 'pod')}{asked}. Nothing is decided yet."
+
+
+def _placed(answer: Answer) -> list[str]:
+    """How many of the groups and pods that wait are placed, and whether more is possible."""
+    document, pending = placement_document(answer.result), len(answer.outcome.instance.pending)
+    if not pending:
+        return ["No pod waits."]
+    admitted, groups = sum(part.admitted for part in document.groups), len(document.groups)
+    pods = len(answer.outcome.new)
+    if pods == pending:
+        found = [f"All {counted(groups, 'group')} that wait can be placed: {counted(pods, 'pod')}."]
+    else:
+        found = [
+            f"{admitted:,} of {counted(groups, 'group')} that {'waits' if groups == 1 else 'wait'} can start: "
+            f"{pods:,} of {counted(pending, 'pod')} have a place."
+        ]
+    proved = answer.stated and answer.result.verdict is Verdict.OPTIMAL
+    return [*found, *(["Proved: no placement is better."] if proved else [])]
