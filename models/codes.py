@@ -17,27 +17,26 @@ WIDTH = 120
 SECTIONS: tuple[tuple[str, str, Mapping[str, Code]], ...] = (
     (
         "Reasons",
-        "Why a group stays pending: `groups[].reason` of a Placement, and the first word of the message that a "
+        "Why a group is pending: `groups[].reason` of a Placement, and the first word of the message that a "
         "waiting pod carries in a cluster. It is the first in this order that keeps the group out when it is alone "
-        "with the pods that run now. `Outcompeted` is said where none of those before it does; `NotDecided` where "
-        "there was no time to tell.",
+        "with the pods that run now. `Outcompeted` means that none of those before it does; `NotDecided` that "
+        "there was no time to decide.",
         REASONS,
     ),
     (
         "Findings",
-        "What in the input cannot be as meant, or will surprise its author: `findings` of a Placement. They "
-        "stop nothing, unless `--strict` makes them errors (exit code 3). All that does not depend on what a finding "
-        "names is placed as usual.",
+        "Likely mistakes in the input: `findings` of a Placement. They stop nothing, unless `--strict` makes them "
+        "errors (exit code 3). Objects that do not depend on those in a finding are placed as usual.",
         FINDINGS,
     ),
     (
         "Conditions in a cluster",
-        "What `placer run` writes as the reason of the condition `PodScheduled=False` of a pod.",
+        "Reasons that `placer run` writes in the condition `PodScheduled=False` of a pod.",
         CONDITIONS,
     ),
     (
         "Events in a cluster",
-        "What `placer run` writes as Events: of a PodGroup, of a pod that is in none, of a node.",
+        "Reasons of the Events of `placer run`: of a PodGroup, of a pod that is in none, of a node.",
         EVENTS,
     ),
 )
@@ -45,7 +44,7 @@ SECTIONS: tuple[tuple[str, str, Mapping[str, Code]], ...] = (
 HEAD = """\
 # Reasons, findings, Events
 
-Every code that placer says, with what it means, a message as it comes with the code, and what to do. This page is made
+Every code of placer, with its meaning, a message as an example, and what to do. This page is made
 from `placer/codes.py` by `python models/codes.py`. The rules (C1, C2, ...) that some messages name are
 those of [README.md](README.md).
 """

@@ -3,9 +3,9 @@
 For notebooks::
 
     instance = placer.read("cluster.json")
-    result = placer.solve(instance, time_limit=20)
-    violations = placer.verify(instance, result.placement)
-    values = placer.score(instance, result.placement)
+    result = placer.solve(instance, time_limit="20s")
+    print(result.summary())
+    result.save("placement.yaml")
 
 What takes long to import (numpy, the solver, the readers) is imported when it is used.
 """
@@ -17,31 +17,60 @@ from types import ModuleType
 
 from placer.version import __version__
 
-__all__ = ["__version__", "read", "read_placement", "score", "solve", "verify"]
+__all__ = [
+    "Model",
+    "__version__",
+    "audit",
+    "compare",
+    "defrag",
+    "explain",
+    "generate",
+    "plot",
+    "preempt",
+    "read",
+    "read_placement",
+    "repair",
+    "report",
+    "score",
+    "solve",
+    "verify",
+]
 
 TYPE_CHECKING = False  # that of ``typing``, whose import takes longer than this whole package
 if TYPE_CHECKING:
     from typing import Any
 
-    from placer.read import read, read_placement
+    from placer.api import (
+        audit,
+        compare,
+        defrag,
+        explain,
+        generate,
+        plot,
+        preempt,
+        read,
+        repair,
+        report,
+        score,
+        solve,
+        verify,
+    )
+    from placer.model import Model
+    from placer.read import read_placement
     from placer.result import Result
-    from placer.score import score
-    from placer.solve import solve
-    from placer.verify import verify
 
-#: Function to the module that has it. Nothing is imported before one is asked for: an interrupt while a command starts
-#: finds ``placer.cli`` in charge, and not this package half imported.
-_MODULES = {"read": "read", "read_placement": "read", "score": "score", "solve": "solve", "verify": "verify"}
+#: Names that are not in ``api``, and the modules that have them.
+_ELSEWHERE = {"Model": "model", "__version__": "version", "read_placement": "read"}
 
 
-def _in_html(result: Result) -> str:
-    from placer.summary import as_html
+def _form(result: Result, name: str, *arguments: Any) -> Any:
+    from importlib import import_module
 
-    return as_html(result)
+    return getattr(import_module("placer.api"), name)(result, *arguments)
 
 
 class _Package(ModuleType):
-    """The package, in which a name that a function and its module share is the function's.
+    """The package, in which a name that a function and a module share is the function's.
 
     A module's own ``__getattr__`` (PEP 562) would not do, because it is asked only for names that are not there: when
     anything imports ``placer.solve``, the import system sets that module as the attribute ``solve`` of the package, and
@@ -53,24 +82,27 @@ class _Package(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a name; the import system sets each module that it has imported, also those called like a function.
 
-        A Result learns here how it looks in a notebook, because ``summary`` is above ``result`` and needs ``rich``.
+        A Result learns here how it is shown and saved, because what does that is above ``result``.
         """
         if isinstance(value, ModuleType):
             if name == "result":
-                value.Result.in_html = _in_html
-            value = getattr(value, name) if name in _MODULES else value
+                value.Result.form = staticmethod(_form)
+            if name in __all__:
+                return
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """Import a function when it is asked for."""
-        if name not in _MODULES:
+        """Import a function when it is asked for: an interrupt before finds ``placer.cli`` in charge."""
+        if name not in __all__:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(f"{self.__name__}.{_MODULES[name]}"), name)
+        found = getattr(import_module(f"{self.__name__}.{_ELSEWHERE.get(name, 'api')}"), name)
+        super().__setattr__(name, found)
+        return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
+        return __all__
 
 
 sys.modules[__name__].__class__ = _Package

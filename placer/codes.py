@@ -49,6 +49,7 @@ ReasonCode = Literal[
     "Unsupported",
     "NamespaceBudget",
     "NoEligibleNode",
+    "QueueClosed",
     "QueueCapability",
     "InsufficientResources",
     "TopologyTooNarrow",
@@ -72,13 +73,13 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "GangIncomplete": Code(
         "Fewer pods exist than the gang's minimum (`minMember`, `minTaskMember`, `minSubGroups`, `subGroupSize`), so "
-        "that no cluster could start it.",
+        "no cluster could start it.",
         "minMember is 3, but there are 2 pending pods",
         "Wait until the controller has made the pods, raise its replicas, or lower the minimum.",
     ),
     "Unsupported": Code(
-        "Too few pods are left when those are set aside that need what placer does not model.",
-        "1 of 1 pod needs what is not modelled: spec.resourceClaims[gpu]: devices allocated by claim",
+        "Too few pods of the group can be placed: the others use fields that placer does not support.",
+        "1 of 1 pod needs unsupported fields: spec.resourceClaims[gpu]: devices allocated by claim",
         "Have another scheduler place these pods, or do without the field that the message names.",
     ),
     "NamespaceBudget": Code(
@@ -94,26 +95,32 @@ REASONS: Mapping[ReasonCode, Code] = {
         "0/9 nodes are eligible for 2 pods of cpu 1: 8 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready (n3)",
         "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
     ),
+    "QueueClosed": Code(
+        "The group's Queue, or one above it, is closed, or takes no pods of the group's namespace "
+        "(annotation `placer.dev/namespaces`).",
+        "Queue research is closed and takes no new pods",
+        "Open the Queue, name the namespace in its annotation, or use another queue.",
+    ),
     "QueueCapability": Code(
-        "The group's Queue, or one above it, is closed, or its `capability` has no room for what the group needs.",
+        "The `capability` of the group's Queue, or of one above it, has no room for the pods that the group needs.",
         "needs nvidia.com/gpu 8 in Queue research: capability 16, 12 of it taken",
-        "Raise `spec.capability` of the Queue, wait until pods in it end, open it, or use another queue.",
+        "Raise `spec.capability` of the Queue, wait until pods in it end, or use another queue.",
     ),
     "InsufficientResources": Code(
-        "Beside what runs now there is not room for the group on all eligible nodes together.",
+        "All eligible nodes together have too little room for the group next to the running pods.",
         "0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
         "Add nodes, ask for less, or wait until running pods end.",
     ),
     "TopologyTooNarrow": Code(
-        "There would be room for the group, but not within one HyperNode of the tier that it allows, or not in one "
-        "domain of the node label that it asks for.",
+        "The cluster has room for the group, but no single domain has. The domain is a HyperNode of an allowed tier, "
+        "or a value of a node label.",
         "needs 4 pods (nvidia.com/gpu 8 each) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
         "for 2, 2 too few",
         "Raise `highestTierAllowed`, use `mode: soft`, name the label of a wider domain, or wait until one domain is "
         "free.",
     ),
     "PodAffinity": Code(
-        "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
+        "The cluster has room, but not near the pods that required pod affinity names, or not on nodes with its "
         "`topologyKey`.",
         "wherever its pods fit otherwise, some would not be near the pods that they must be near (tried every way; "
         "pod by pod there is room): its pods must be in one topology.kubernetes.io/zone with pods of app=cache: Pod "
@@ -122,8 +129,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "its namespaces, label the nodes, or prefer instead of requiring.",
     ),
     "PodAntiAffinity": Code(
-        "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
-        "that of a pod that runs.",
+        "The cluster has room, but only in domains that required pod anti-affinity excludes: that of the pods, or of "
+        "a running pod.",
         "wherever its pods fit otherwise, pods would share a domain that one keeps the other off (tried every way; "
         "pod by pod there is room): its pods must be in no kubernetes.io/hostname with pods of app=db, themselves "
         "among them: Pod ml/db-0 in n1 is in the way; 1 such domain (n1)",
@@ -131,8 +138,8 @@ REASONS: Mapping[ReasonCode, Code] = {
         "requiring.",
     ),
     "TopologySpread": Code(
-        "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
-        "nodes that have its `topologyKey`.",
+        "The cluster has room, but not in the domains that a spread constraint with DoNotSchedule allows, or not on "
+        "nodes with its `topologyKey`.",
         "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
         "by pod there is room): its pods must be spread over topology.kubernetes.io/zone with maxSkew 1: b has 0 of "
         "pods of app=web and a has 1 of pods of app=web (Pod ml/web-0); there is room for one of them in a; 2 such "
@@ -141,20 +148,19 @@ REASONS: Mapping[ReasonCode, Code] = {
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),
     "Exclusive": Code(
-        "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
-        "is exclusive in it, too (`exclusive-topology`); or, of two Jobs of JobSets, which one that is exclusive does "
-        "not keep off.",
+        "The cluster has room, but every domain of the node label with room is held by another exclusive Job, replica "
+        "or subgroup (`exclusive-topology`). An exclusive Job of a JobSet also keeps other Jobs of JobSets off.",
         "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
         "room for 6, 2 too few",
         "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
     ),
     "NumaAlignment": Code(
-        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one, or "
-        "not that in which a pod's init container was.",
-        "wherever its pods fit otherwise, kubelets would refuse pods for what their NUMA zones have left (tried every "
-        "way; pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: "
+        "Nodes have room, but their kubelets would refuse the pods: no NUMA zone has room, or not the zone of a pod's "
+        "init container.",
+        "wherever its pods fit otherwise, kubelets would refuse pods: NUMA zones have too little left (tried "
+        "every way; pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: "
         "container main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
-        "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
+        "Request less per container, use nodes with larger zones, or a less strict topology manager policy.",
     ),
     "NetworkCost": Code(
         "No place is near enough to the workloads of the AppGroup that the group calls or is called by.",
@@ -162,27 +168,27 @@ REASONS: Mapping[ReasonCode, Code] = {
         "room): web calls db at a cost of 5 at most, 0/3 nodes are near enough to 2 bound pods of db; of the nodes "
         "with room Node n2 comes nearest: AppGroup shop/boutique: web -> db allows cost 5, and 1 new pair from zone b "
         "of region r to zone a of region r has 10",
-        "Raise `maxNetworkCost` of the dependency, free room near the other workload, or set the rule off in the "
+        "Raise `maxNetworkCost` of the dependency, free room near the other workload, or switch the rule off in the "
         "Policy (`rules: {C8: off}`).",
     ),
     "Bandwidth": Code(
-        "Wherever the group went, a link between zones or regions would carry more than its `bandwidthCapacity`.",
+        "On every placement of the group, a link between zones or regions would exceed its `bandwidthCapacity`.",
         "wherever its pods fit otherwise, links would carry more than they have room for (tried every way; pod by pod "
         "there is room): web calls db with 1000000000 bit/s a pair of pods",
         "Lower `minBandwidth` of the dependency, correct the capacity in the NetworkTopology, or free room in one "
         "zone.",
     ),
     "Outcompeted": Code(
-        "The group fits beside what runs now, but not beside what this placement binds: what the message says of room, "
-        "costs and queues is so once the placement is carried out.",
-        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: 2 insufficient "
+        "The group fits next to the running pods, but not with the pods that this placement binds. Room, costs and "
+        "queues in the message are those after this placement.",
+        "fits alone; with this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: 2 insufficient "
         "nvidia.com/gpu; Node n1 comes nearest: nvidia.com/gpu 1 free, 2 too few; the room went to PodGroup ml/train "
         "(1 pod)",
         "Wait, or raise the group's priority above that of the groups which the message names.",
     ),
     "NotDecided": Code(
-        "There was no time to tell whether the group fits.",
-        "counting does not exclude it, and no place was found for it alone: no time to tell",
+        "The time was too short to decide whether the group fits.",
+        "counting does not exclude it, and no place was found for it alone: not decided in time",
         "Raise `--time-limit`.",
     ),
 }
@@ -299,7 +305,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "BudgetExceeded": Code(
         "A namespace spends more than `--namespace-budget` allows; its newest pods that add to it wait.",
         "spends terms 20,000 of 10,000; pods that wait for it: 500",
-        "Find out what makes so many distinct terms, resources or labels there, or raise the budget.",
+        "Find the source of so many distinct terms, resources or labels, or raise the budget.",
     ),
     "DependencyCycle": Code(
         "Workloads of an AppGroup call each other in a circle; each dependency counts all the same.",
@@ -317,13 +323,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Nothing, if that is meant; else correct the dependency.",
     ),
     "DisruptionIgnored": Code(
-        "The Policy lets pods be evicted or moved without being asked for by name; who placed here disturbs nothing.",
+        "The Policy lets pods be evicted or moved without being named; this command disturbs no pod.",
         "disruption.evict lower-priority of the Policy decides nothing here: nothing that runs is disturbed",
-        "`placer run --max-evictions-per-hour N` obeys it in the cluster; `placer preempt` says what would go. "
-        "`maxPods` and `protect` of the Policy are kept by everything.",
+        "`placer run --max-evictions-per-hour N` obeys it in the cluster; `placer preempt` lists the pods that would "
+        "be evicted. All commands keep `maxPods` and `protect` of the Policy.",
     ),
     "DomainNamesCollide": Code(
-        "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",
+        "Discovery: several domain names lead to one HyperNode name; a hash distinguishes them.",
         "2 domains come to leaf-1: Leaf_1 is leaf-1-a2ce0e24, leaf-1 is leaf-1",
         "Nothing, if the names may be as they are; else rename a switch.",
     ),
@@ -335,7 +341,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "FileIgnored": Code(
         "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
         "gangs.yaml holds no object",
-        "Look at what was to be in the file. A Placement is judged by `placer verify INSTANCE... PLACEMENT`.",
+        "Check the content of the file. A Placement is judged by `placer verify INSTANCE... PLACEMENT`.",
     ),
     "FractionalBytes": Code(
         "An amount of bytes has the suffix `m`, a thousandth: it asks for next to nothing.",
@@ -437,15 +443,15 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Rename the workload, or remove the pod.",
     ),
     "NetperfKey": Code(
-        "A key of a netperf ConfigMap begins like that of a measurement and is none.",
+        "A key of a netperf ConfigMap begins like that of a measurement, but is not one.",
         "ConfigMap default/netperf: netperf.p90.n1: no key of a measurement that is known, so not used",
         "Correct the key, or remove it.",
     ),
     "NetperfListDiffers": Code(
         "The Policy chooses measured costs, and the list of that name in the NetworkTopology says something else than "
         "the measurements in its ConfigMap: these count.",
-        "NetworkTopology default/nt: its list NetperfCosts is not what its ConfigMap says, which counts",
-        "Have the list written anew, or remove it; or give it another name and have the Policy choose that.",
+        "NetworkTopology default/nt: its list NetperfCosts differs from its ConfigMap, which counts",
+        "Write the list again, or remove it; or give it another name and choose that in the Policy.",
     ),
     "NetperfNode": Code(
         "A measurement in a netperf ConfigMap names a node that is not there.",
@@ -494,7 +500,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "NodeNotInFabric": Code(
         "Discovery: nodes of the cluster are no hosts of the fabric that is described, and are in no domain.",
         "Node cpu-1 and 3 others: no host of fabric.txt, so in no domain",
-        "Nothing, where they are not on this network; else describe the fabric anew.",
+        "Nothing, where they are not on this network; else describe the fabric again.",
     ),
     "NodeWithoutLabel": Code(
         "Discovery: nodes lack a label that domains are made of; they are in the nearest domain whose label they have.",
@@ -520,7 +526,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "NumaZones": Code(
         "Something in a NodeResourceTopology cannot be used as it is written.",
         "NodeResourceTopology n1: zone node-0 lists no cpu",
-        "Correct what the message names; the exporter that writes these objects may need an update.",
+        "Correct the field in the message; the exporter that writes these objects may need an update.",
     ),
     "NumaZonesDiffer": Code(
         "A Placement names NUMA zones that are not those which the kubelet will choose (`verify` says so).",
@@ -534,10 +540,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct `replicas` or `partitionPolicy`, `size` or `subGroupSize`.",
     ),
     "PlacementOfOtherInput": Code(
-        "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "
-        "instance.",
-        "best.json: the Placement was made for other input than this; its bounds are left out, its reasons made anew",
-        "Give the very files that it was made from, in the same order, or solve again.",
+        "A Placement was made for other input than the files it is read with, so its bounds and reasons are of "
+        "another instance.",
+        "best.json: the Placement was made for other input than this; its bounds are dropped, its reasons recomputed",
+        "Pass the files that it was made from, in the same order, or solve again.",
     ),
     "PodWithoutWorkload": Code(
         "A pod is in an AppGroup, and nothing says of which workload: no dependency concerns it.",
@@ -546,15 +552,15 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Add the label to the pod template, or list the workload in the AppGroup.",
     ),
     "PodsOfSeveralPriorities": Code(
-        "Pods of one group state different priorities: while it waits it is as urgent as its least urgent pod, and "
-        "what runs of it as its most urgent one. No error under `--strict`.",
+        "Pods of one group state different priorities. While the group waits, the lowest counts; for its running pods "
+        "the highest counts. No error under `--strict`.",
         "pods of PodGroup ml/train state priorities from 0 (Pod ml/train-3) to 100 (Pod ml/train-0); it waits with 0",
         "Give all pods of the group one PriorityClass.",
     ),
     "PolicyMatchesNothing": Code(
         "A `subGroupPolicy` has no `matchLabelKeys` and so takes no pod.",
         "spec.subGroupPolicy[0] (worker) of PodGroup ml/train has no matchLabelKeys and takes no pod",
-        "Name the label by which pods are told apart into subgroups.",
+        "Name the label that divides pods into subgroups.",
     ),
     "PreferenceIgnored": Code(
         "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
@@ -570,7 +576,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "in the Policy.",
     ),
     "ProtectionCosts": Code(
-        "More goes, or less has room, than without the marks and queues that protect what runs.",
+        "More pods are evicted, or fewer fit, than without the marks and queues that protect running pods.",
         'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
         "Nothing, or take the mark away (of a Queue: `reclaimable: false`) where the work may be disturbed after all.",
     ),
@@ -590,10 +596,10 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Queues with pending pods have a `weight`, `guarantee`, `deserved` or `priority`, or others a `guarantee`: "
         "placer does not share by these yet.",
         "weight and deserved of Queue research and 2 others decide nothing yet: priority of pods and capability do",
-        "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
+        "Give the pods priorities, or the queues a `capability`, which limits their running pods.",
     ),
     "RegionAndZone": Code(
-        "One name is that of a region and of a zone; placer tells them apart, the NetworkOverhead plug-in does not.",
+        "A region and a zone have one name; placer distinguishes them, the NetworkOverhead plug-in does not.",
         "NetworkTopology default/nt: eu is a region and a zone; the NetworkOverhead plugin mixes up their costs",
         "Rename one of them where that plug-in runs too.",
     ),
@@ -609,9 +615,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Signal 9 mostly means that memory ran out: give it more, or use `--method greedy`.",
     ),
     "SortingAlgorithmUnknown": Code(
-        "An AppGroup names a `topologySortingAlgorithm` that is none; the default is used.",
-        "AppGroup default/shop: topologySortingAlgorithm 'Kahn' is none of KahnSort, TarjanSort, ReverseKahn, "
-        "ReverseTarjan, AlternateKahn, AlternateTarjan: KahnSort is used",
+        "An AppGroup names an unknown `topologySortingAlgorithm`; the default is used.",
+        "AppGroup default/shop: topologySortingAlgorithm: found 'Kahn', expected one of KahnSort, TarjanSort, "
+        "ReverseKahn, ReverseTarjan, AlternateKahn, AlternateTarjan; KahnSort is used",
         "Name one of those in the message.",
     ),
     "TierNameAmbiguous": Code(
@@ -639,32 +645,32 @@ FINDINGS: Mapping[FindingCode, Code] = {
     ),
     "UnknownField": Code(
         "An object has a field that no object of its kind has, or a kind that is like one that is read: it decides "
-        "nothing. A field is told once, with the first object that has it. What placer takes for fields is in "
-        "`placer/kube/fields.json`; a Kubernetes that is newer may have others.",
+        "nothing. A field is reported once, with the first object that has it. The known fields are in "
+        "`placer/kube/fields.json`; a newer Kubernetes may have others.",
         "spec.minMembr is no field of scheduling.volcano.sh/v1beta1 PodGroup and decides nothing, here and in 2 more; "
         "found like it: spec.minMember",
         "Write the field, or the kind, as its definition spells it.",
     ),
     "UnknownReference": Code(
-        "Something is named that is not in the instance; what names it goes without.",
+        "An object names another one that is not in the instance; the reference has no effect.",
         "PriorityClass high, named by Pod ml/train-0 and 3 others, is not in the instance",
         "Correct the name, or give the missing object too.",
     ),
     "Unreadable": Code(
-        "An object of a cluster, or read with `--lenient`, has a field that placer does not understand, or a version "
-        "that it does not read, or its kind (`*`: all of it) is not served; what depends on it waits, all else is "
-        "placed. A node is not used on which it is not known what is left.",
-        "PodGroup ml/train cannot be read, and what depends on it waits: spec.minResources.cpu: found '1e30', expected "
+        "An object of a cluster, or read with `--lenient`, has an unreadable field or version, or its kind (`*`: all "
+        "objects) is not served. Its dependents wait, all others are placed. A node is not used if its free room is "
+        "unknown.",
+        "PodGroup ml/train cannot be read, and its dependents wait: spec.minResources.cpu: found '1e30', expected "
         "a quantity below 2^63",
         "Correct the field that the message names; install the definition of the kind in the version that it names.",
     ),
     "UnsupportedKind": Code(
-        "A kind or a mark is not read. Pods of a kind that is not read and makes pods are placed one by one, though "
-        "they may be a gang, and those that are not there take no room. Pods of a gang that something which is not "
-        "read declares, or adds to, wait as Unsupported.",
+        "A kind or a mark is not read. Pods that an unread kind makes are placed one by one, though they may be a "
+        "gang; missing ones take no room. If an unread object or mark declares the gang, or adds to it, its pods wait "
+        "as Unsupported.",
         "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
         "gang of it",
-        "If they are to start together, put them into a PodGroup. If none of them is there, give the pods too, as "
+        "If they must start together, put them into a PodGroup. If the pods are missing in the input, add them as "
         "`kubectl get pods` prints them.",
     ),
     "WorkloadTwice": Code(
@@ -695,23 +701,23 @@ EventReason = Literal[
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
 CONDITIONS: Mapping[ConditionReason, Code] = {
     "Unschedulable": Code(
-        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one. Of "
-        "other Namespaces it says how many objects are in the way and of which priority; `placer explain` names them.",
+        "The pod remains pending; the message begins with one of the reasons above. Autoscalers look for this one. "
+        "Objects of other Namespaces appear as a number and a priority; `placer explain` names them.",
         "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
-        "What the reason at the beginning of the message says.",
+        "As for the reason at the beginning of the message.",
     ),
     "SchedulerError": Code(
-        "The pod had a place in the plan, and something went wrong before it was bound; the next pass tries again.",
+        "The pod had a place in the plan, but its binding failed; the next pass tries again.",
         "half-bound: 5 of 6 run since 12:00:00 UTC, rolled back at 12:05:00 UTC unless it is complete; Pod ml/train-0: "
         "the kubelet of Node n1 rejected it (TopologyAffinityError)",
-        "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
-        "or who else changes these pods.",
+        "Nothing, if it is gone at the next pass. If it comes again, check the node in the message, or who else "
+        "changes these pods.",
     ),
     "SchedulingGated": Code(
-        "The pod has the gate `placer.dev/hold` and keeps it (`--enforce gates`); the message says why, as those of "
-        "the two above do. The API server gives the same reason to every pod that is made with a gate.",
+        "The pod has the gate `placer.dev/hold` and keeps it (`--enforce gates`); the message gives the reason, as in "
+        "the two above. The API server gives the same reason to every pod that is made with a gate.",
         "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
-        "What the reason at the beginning of the message says.",
+        "As for the reason at the beginning of the message.",
     ),
 }
 
@@ -721,26 +727,26 @@ EVENTS: Mapping[EventReason, Code] = {
     "Released": Code(
         "Pods with the gate `placer.dev/hold` were released for their nodes (`--enforce gates`).",
         "Released 4 pods for 2 nodes, where their scheduler binds them",
-        "Nothing, where their scheduler binds them. Where it does not, its own Events say why; what is not bound when "
-        "`--half-bound-patience` is over is deleted, to be made anew.",
+        "Nothing, if their scheduler binds them. If not, its own Events say why; pods still unbound after "
+        "`--half-bound-patience` are deleted, and their controller makes them again.",
     ),
     "FailedScheduling": Code(
         "A gang waits for another reason than before; one Event for the whole gang.",
         "TopologyTooNarrow: needs 4 pods (nvidia.com/gpu 8 each) in one HyperNode of tier <= 1; the roomiest "
         "(leaf-1, tier 1) has room for 2, 2 too few",
-        "What the reason at the beginning of the message says.",
+        "As for the reason at the beginning of the message.",
     ),
     "HalfBound": Code(
         "Some pods of a gang were bound and others could not be; `placer run` exits with 6.",
         "3 of 4 planned pods are bound; the next pass completes it first",
-        "Nothing, where the next pass completes it; else free what the summary of the pass names. After "
+        "Nothing, if the next pass completes it; else free the resources that the summary of the pass names. After "
         "`--half-bound-patience` it is rolled back.",
     ),
     "RolledBack": Code(
-        "A gang stayed half-bound for longer than `--half-bound-patience`, or at all with `--roll-back`: what placer "
-        "bound of it was deleted, and it is not tried again for a while.",
+        "A gang was half-bound for longer than `--half-bound-patience`, or at all with `--roll-back`. The pods that "
+        "placer bound were deleted, and it is not tried again for a while.",
         "it could not be completed; its pods are deleted: rolled back 1 times, tried again at 12:01:00 UTC",
-        "Look at what kept it from being completed; the pods' controller makes them anew. Bare pods are gone.",
+        "Find the reason that kept it incomplete; the pods' controller makes them again. Bare pods are gone.",
     ),
     "NodeOverfull": Code(
         "Pods bound to a node request more than it has, because another client bound pods there meanwhile.",
@@ -748,21 +754,21 @@ EVENTS: Mapping[EventReason, Code] = {
         "Give placer nodes of its own, or delete one of the pods that were bound there last.",
     ),
     "Preempted": Code(
-        "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for or the "
-        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names. "
-        "Of a group of another Namespace it says priority, number of pods and the uid of one.",
+        "The pod was evicted so that a waiting group is admitted, by `placer preempt --apply` or the Policy. Its "
+        "replacement waits, or goes to the node in the Event. A group of another Namespace appears as priority, "
+        "number of pods and the uid of one.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
     "Defragmented": Code(
-        "The pod was evicted to be placed elsewhere, so that there is room or a domain is empty, as `placer defrag "
-        "--apply` was asked for; what its controller makes in its place goes to the node that the Event names.",
+        "The pod was evicted by `placer defrag --apply`, so that there is room or a domain is empty, or by `placer "
+        "repair --apply`, so that there is room for pods of lost nodes. Its replacement goes to the node in the Event.",
         "evicted from Node n1 to be placed on Node n5 so that HyperNode rack-3 is empty",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
     "NodeLost": Code(
-        "The pod ran on a node that is lost, and was evicted so that its controller makes another one, as "
-        "`placer repair --apply` was asked for.",
+        "The pod ran on a lost node, and was evicted by `placer repair --apply` so that its controller makes another "
+        "one.",
         "evicted from Node n1, which is lost, to be placed on Node n5",
         "Nothing; where no other pod comes, look at its controller: some wait until the lost one is gone for good.",
     ),

@@ -7,13 +7,13 @@ are flags of ``run`` by the same names (``timeLimit`` is ``--time-limit``). What
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from placer.deadline import duration as read_duration
 from placer.errors import BadInstance
 from placer.kube.kinds import alike
 from placer.legible import shown
@@ -23,32 +23,30 @@ from placer.manifests.syntax import YamlError, documents
 __all__ = ["Configuration", "key_of", "parse_address", "read_configuration", "seconds_of", "wrong_values"]
 
 
-def _endless(value: object) -> object:
-    """``inf`` is a word in YAML, and nothing at all in JSON."""
-    return float("inf") if value == "inf" else value
+def _seconds(value: object) -> object:
+    """Read a duration; ``inf`` is a word in YAML, and nothing at all in JSON."""
+    try:
+        return read_duration(value) if isinstance(value, str) and (value == "inf" or value[-1:].isalpha()) else value
+    except ValueError:
+        return value
 
 
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+", re.ASCII)
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-
-def seconds_of(duration: str) -> float:
-    """Read a duration as Go and Kubernetes write it.
+def seconds_of(text: str) -> float:
+    """Read how often passes are made.
 
     Raises
     ------
     ValueError
-        It is none, or not between 1 s and 1 h.
+        It is no duration, or not between 1 s and 1 h.
 
     Examples
     --------
     >>> seconds_of("30s"), seconds_of("1m30s")
     (30.0, 90.0)
     """
-    parts = re.findall(r"([\d.]+)(h|ms|m|s)", duration) if _DURATION.fullmatch(duration) else ()
-    found = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    found = read_duration(text)
     if not 1 <= found <= 3600:
-        raise ValueError(duration)
+        raise ValueError(text)
     return found
 
 
@@ -89,7 +87,7 @@ Duration = Annotated[
 Address = Annotated[
     str, AfterValidator(_address), Field(description="an address and a port, such as :8080", min_length=1)
 ]
-Hour = Annotated[float, Field(ge=0, le=3600)]
+Hour = Annotated[float, Field(ge=0, le=3600), BeforeValidator(_seconds)]
 Name = Annotated[str, Field(min_length=1)]
 
 
@@ -105,17 +103,17 @@ class Configuration(BaseModel):
     scheduler_name: Name | None = None
     strict: bool | None = None
     method: Literal["auto", "greedy", "exact", "decomposed", "milp"] | None = None
-    time_limit: float | None = None
+    time_limit: Annotated[float, BeforeValidator(_seconds)] | None = None
     namespace_budget: Name | None = None
     workers: int | None = None
     seed: int | None = None
     dry_run: Literal["client", "server"] | None = None
     bind_workers: Annotated[int, Field(ge=1, le=256)] | None = None
     gang_grace: Hour | None = None
-    half_bound_patience: Annotated[float, Field(ge=0), BeforeValidator(_endless)] | None = None
+    half_bound_patience: Annotated[float, Field(ge=0), BeforeValidator(_seconds)] | None = None
     roll_back: bool | None = None
-    settle: Annotated[float, Field(ge=0, le=600)] | None = None
-    cool_down: Annotated[float, Field(ge=0, le=86400)] | None = None
+    settle: Annotated[float, Field(ge=0, le=600), BeforeValidator(_seconds)] | None = None
+    cool_down: Annotated[float, Field(ge=0, le=86400), BeforeValidator(_seconds)] | None = None
     inqueue: bool | None = None
     leader_elect_resource_namespace: Name | None = None
     leader_elect_resource_name: Name | None = None

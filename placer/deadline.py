@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import threading
 import time
@@ -11,13 +12,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["GRACE", "NEVER", "AskedDeadline", "Deadline", "OutOfTime", "wall", "within"]
+__all__ = ["GRACE", "NEVER", "AskedDeadline", "Deadline", "OutOfTime", "duration", "wall", "within"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 #: Seconds beyond a limit after which what looks at no deadline is broken off: a second less than a call may be late.
 GRACE = 1.0
+
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+", re.ASCII)
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def duration(text: str) -> float:
+    """Read seconds: a plain number, or a duration as Go and Kubernetes write it.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+
+    Examples
+    --------
+    >>> duration("90"), duration("1m30s"), duration("2m"), duration("500ms")
+    (90.0, 90.0, 120.0, 0.5)
+    """
+    if not _DURATION.fullmatch(text):
+        return float(text)
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)(h|ms|m|s)", text))
 
 
 @dataclass(frozen=True)

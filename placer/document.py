@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from placer.manifests import Text
 
 __all__ = [
+    "CostItem",
+    "CostListDocument",
+    "NextStepPart",
     "PlacementDocument",
+    "QueueItem",
+    "QueueListDocument",
+    "ReasonPart",
     "SetAsidePart",
     "ValuePart",
     "WeightPart",
@@ -42,7 +48,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 class SetAsidePart(_Part, frozen=True, kw_only=True):
-    """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
+    """Skipped input: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
     work that is suspended or gated, a sentence each.
     """
 
@@ -53,7 +59,7 @@ class SetAsidePart(_Part, frozen=True, kw_only=True):
 
 
 class InstancePart(_Part, frozen=True, kw_only=True):
-    """What was decided upon; ``sha256`` of the text that was read, the counts of what it held.
+    """The decided input; ``sha256`` of the text that was read, and the counts of its objects.
 
     ``unsupported`` counts the pods that wait for ``Unsupported``. ``schedulerName`` says whose pending pods are counted
     and placed; null: those of any scheduler.
@@ -117,7 +123,7 @@ class BindingPart(_Part, frozen=True, kw_only=True):
 
 
 class EvictionPart(_Part, frozen=True, kw_only=True):
-    """A running pod that goes and waits like any other; ``unit`` is what goes with it (D1)."""
+    """A running pod that is evicted and waits like any other; ``unit`` is evicted with it (D1)."""
 
     namespace: str
     pod: str
@@ -154,7 +160,7 @@ class SubGroupPart(_Part, frozen=True, kw_only=True):
 
 
 class ReasonPart(_Part, frozen=True, kw_only=True):
-    """Why pods of the group stay pending."""
+    """Why pods of the group are pending."""
 
     code: str
     message: str
@@ -229,6 +235,71 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     trace: list[TracePart]
     seconds: SecondsPart
     versions: dict[str, str]
+
+
+class NextStepPart(_Part, frozen=True, kw_only=True):
+    """The next command for a group that waits, and its price; null where the price is not known."""
+
+    command: str
+    evicted: int | None = None
+    moved: int | None = None
+    message: str
+
+
+class QueueItem(_Part, frozen=True, kw_only=True):
+    """A group that waits or was just placed; ``pods`` and ``gpus`` of its pods that wait, else of those just placed.
+
+    ``age`` is a duration as Kubernetes writes it; null where the group has no timestamp. ``words`` are
+    the reason in a few words, or where its pods were placed.
+    """
+
+    namespace: str
+    name: str
+    kind: Literal["PodGroup", "Pod"]
+    priority: int
+    queue: str | None
+    pods: int
+    gpus: int
+    creation_timestamp: str | None
+    age: str | None
+    admitted: bool
+    reason: ReasonPart | None
+    words: str
+    next: NextStepPart | None = None
+
+    def with_next(self, step: NextStepPart | None) -> QueueItem:
+        """The same with a next step."""
+        return msgspec.structs.replace(self, next=step)
+
+
+class QueueListDocument(_Part, frozen=True, kw_only=True):
+    """Groups that wait or fit now, the most urgent and the oldest first: ``placer queue --json``."""
+
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["QueueList"]
+    items: list[QueueItem]
+
+
+class CostItem(_Part, frozen=True, kw_only=True):
+    """The costs of one namespace; ``share`` is the largest part that it spends of a budget."""
+
+    namespace: str
+    pending: int
+    waiting: int
+    daemons: int
+    terms: int
+    resources: int
+    bytes: int
+    share: float
+
+
+class CostListDocument(_Part, frozen=True, kw_only=True):
+    """The costs of namespaces, the dearest first: ``placer queue --cost --json``; ``budget`` of each, null: none."""
+
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["NamespaceCostList"]
+    budget: dict[str, int] | None
+    items: list[CostItem]
 
 
 def placement_document(result: Result, versions: Mapping[str, str] | None = None) -> PlacementDocument:

@@ -79,7 +79,7 @@ class PlacerError(Exception):
 
 def _rest(count: int, most: int | None) -> list[str]:
     """The line that says how many more there are, where not all are told."""
-    return [] if most is None or count <= most else [f"  ... and {count - most:,} more (--json tells all of them)"]
+    return [] if most is None or count <= most else [f"  ... and {count - most:,} more (all of them: --json)"]
 
 
 class UsageError(PlacerError):

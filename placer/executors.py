@@ -127,10 +127,10 @@ class _Local(ProcessPoolExecutor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.shutdown(wait=False, cancel_futures=True)
         started = [process for process in self._context.made if process.pid is not None]
         for process in started:
             process.kill()
+        self.shutdown(cancel_futures=True)  # its thread closes a pipe, to which the interpreter would write at exit
         for process in started:
             process.join()
 

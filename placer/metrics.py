@@ -83,13 +83,13 @@ class LoopMetrics:
         self._profile, self._sign = profile, time.monotonic()
         self._attempts = prometheus.Counter(
             "scheduler_schedule_attempts_total",
-            "Pods that passes looked at, by what became of them: scheduled, unschedulable, error.",
+            "Pods that passes looked at, by outcome: scheduled, unschedulable, error.",
             ("result", "profile"),
             registry=registry,
         )
         self._group_attempts = prometheus.Counter(
             "scheduler_podgroup_schedule_attempts_total",
-            "Groups with an object and pods that wait, by what a pass made of them: scheduled, unschedulable, error.",
+            "Groups with an object and waiting pods, by outcome of a pass: scheduled, unschedulable, error.",
             ("result", "profile"),
             registry=registry,
         )
@@ -106,7 +106,7 @@ class LoopMetrics:
             registry=registry,
         )
         self._verdicts = prometheus.Counter(
-            "placer_verdicts_total", "Decisions by what is proved of them.", ("verdict",), registry=registry
+            "placer_verdicts_total", "Decisions by verdict.", ("verdict",), registry=registry
         )
         self._steps = prometheus.Histogram(
             "placer_pass_step_seconds",
@@ -123,8 +123,8 @@ class LoopMetrics:
         )
         self._waits = prometheus.Histogram(
             "placer_pod_wait_seconds",
-            "Seconds from the creation of a pod to its binding, by what it waited for: placer; cluster, where an "
-            "earlier pass found why it cannot be bound; unknown, in the first pass of a process.",
+            "Seconds from the creation of a pod to its binding, by cause of the wait: placer, cluster (an "
+            "earlier pass found a reason against it), unknown (first pass of a process).",
             ("cause",),
             registry=registry,
             buckets=_WAITS,
@@ -140,8 +140,7 @@ class LoopMetrics:
         )
         self._gangs = prometheus.Counter(
             "placer_gangs_total",
-            "Gangs of plans by what became of them: bound, released, short, halfBound, rolledBack, left (stale or "
-            "refused).",
+            "Gangs of plans by outcome: bound, released, short, halfBound, rolledBack, left (stale or refused).",
             ("state",),
             registry=registry,
         )
@@ -152,7 +151,7 @@ class LoopMetrics:
         )
         self._disturbed = prometheus.Counter(
             "placer_disturbed_pods_total",
-            "Running pods that passes evicted to make room, by what became of them: moved (bound anew), evicted.",
+            "Running pods that passes evicted to make room, by outcome: moved (bound again), evicted.",
             ("action",),
             registry=registry,
         )
@@ -191,8 +190,8 @@ class LoopMetrics:
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
                 (
                     "unheld_daemon_pods",
-                    "Pods of DaemonSets that are to come and for which the last pass held no room, beyond what their "
-                    "namespaces may hold.",
+                    "Pods of DaemonSets that are to come and for which the last pass held no room, beyond the limit of "
+                    "their namespaces.",
                 ),
                 ("record_bytes", "Bytes of the record of half-bound gangs; a ConfigMap has room for 1,048,576."),
                 ("record_unreadable", "1 while the record has keys that could not be read, which nobody has deleted."),

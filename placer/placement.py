@@ -8,7 +8,19 @@ from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = ["FREED", "LOSSES", "MAXIMISED", "Binding", "Placement", "Score", "Step", "Value", "Violation", "better"]
+__all__ = [
+    "FREED",
+    "LOSSES",
+    "MAXIMISED",
+    "Binding",
+    "Placement",
+    "Score",
+    "Step",
+    "Value",
+    "Violation",
+    "better",
+    "loses_more_above",
+]
 
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
@@ -155,6 +167,19 @@ def better(one: Score, other: Score) -> bool:
         if mine.value != theirs.value:
             return (mine.value > theirs.value) == (mine.name in MAXIMISED)
     return False
+
+
+def loses_more_above(value: Value, known: Score, score: Score) -> bool:
+    """Whether a score evicts something above a value, of a priority that is not in the known values: there it is 0."""
+    lost = _losses(score) - {each.priority or 0 for each in known if each.name in LOSSES}
+    if value.name in LOSSES:
+        return any(priority > (value.priority or 0) for priority in lost)
+    return bool(lost) and value.name != "admitted"
+
+
+def _losses(score: Score) -> set[int]:
+    """The priorities of which something is evicted."""
+    return {each.priority or 0 for each in score if each.name in LOSSES and each.value}
 
 
 def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:

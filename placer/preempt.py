@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
@@ -15,20 +16,21 @@ from placer.deadline import Deadline, within
 from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
-from placer.instance.group_names import CalledGroup, one_of
+from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
-from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better
+from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
 from placer.verify.disruption import protection
+from placer.wanted import count_at_tier, new_groups, wanted_objects
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
 
-__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair"]
+__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -36,25 +38,31 @@ SEARCHING = 0.9
 #: Most seconds of the search for what would go without protections, and the least for one.
 COSTS, LEAST = 30.0, 0.5
 
-#: Groups that wait, which a message names where none was found.
+#: Groups that a message names.
 NAMED = 8
 
 
-def group_named(instance: Instance, name: str) -> GroupKey:
+def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """The group that waits and that a user calls so, or the one of a pod of that name.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned.
+    name, namespace, home
+        As :func:`placer.explain.explanation.find_group` takes them.
 
     Raises
     ------
     UsageError
         No such group waits, or several do.
     """
-    found = {key for key in CalledGroup.of(name).groups(instance) if instance.groups[key].pending}
+    called = CalledGroup.of(name, namespace)
+    found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
     if len(found) > 1:
         raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
     if not found:
-        waiting = sorted(f"{each.namespace}/{each.name}" for each in instance.groups if instance.groups[each].pending)
-        expected = f"one of {', '.join(some(waiting, NAMED)) or 'none: nothing waits'}"
-        raise UsageError(f"--for {name}: found no such group that waits, expected {expected}")
+        raise UsageError(f"--for {name}: found no such group that waits; {waiting_like(instance, called)}")
     return found.pop()
 
 
@@ -243,6 +251,45 @@ def free_domains(
     """
     alone = _moving(instance, (), most_moves)
     return _decided(alone, Placement(), time_limit, workers, seed, began, watch, (tier, count))
+
+
+def room_asked(
+    want: str | None,
+    domains: str | None,
+    most_moves: int | None,
+    before: Instance,
+    adding: Callable[[Sequence[str]], Instance],
+) -> tuple[int, Callable[..., Result]]:
+    """How many gangs or domains are asked for, and what decides for the first so many of them.
+
+    Parameters
+    ----------
+    want, domains
+        Words of ``--want`` or of ``--free-domains``; one of the two.
+    most_moves
+        No more pods are moved. None: any number.
+    before
+        What there is.
+    adding
+        Reads the same with objects added, each given as JSON.
+
+    Raises
+    ------
+    UsageError, BadInstance
+        As :func:`placer.wanted.wanted_objects`; what is wanted makes no pod that would wait.
+    """
+    if want is None:
+        count, tier = count_at_tier("--free-domains", domains or "", before)
+        return count, partial(free_domains, before, tier, most_moves=most_moves)
+    objects = wanted_objects(want, before)
+    instance = adding(objects)
+    groups = new_groups(instance, before)
+    if not groups:
+        expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
+        raise UsageError(f"--want {want}: found no new pod that would wait, {expected}")
+    return len(groups), lambda number, **limits: defrag(
+        instance, groups[:number], wanted=objects, most_moves=most_moves, **limits
+    )
 
 
 def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | None) -> Instance:
@@ -485,6 +532,8 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
     found = []
     for each in known:
         for told in each.values:
+            if loses_more_above(told, each.values, values):
+                break
             if (told.name, told.priority) == (value.name, value.priority):
                 found.append(Bound(told.value, each.by))
             elif answer.get((told.name, told.priority), 0) == told.value:

@@ -140,7 +140,7 @@ def make_plan(
         return only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards)
 
     with done.step("solve"):
-        watch("looking for what must go")
+        watch("looking for pods to evict")
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed, "began": start}
         done.result = result = decide(instance, adding, **limits)
     client.until = None
@@ -260,7 +260,7 @@ class _Plan:
         if long:
             self.done.troubles.append(
                 f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
-                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for what is moved with them"
+                f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for pods moved with them"
             )
         _record(
             self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
@@ -344,7 +344,7 @@ class _Plan:
     def _forbidden(self) -> str | None:
         """Why nothing more may be begun."""
         if self.stop.is_set():
-            return "it was told to stop"
+            return "it was asked to stop"
         return self.done.lost() or (None if self.report.evicted else self.done.paused())
 
     # ------------------------------------------------------------------------------------------------------ making room
@@ -422,7 +422,7 @@ class _Plan:
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
             return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
-        is_asked_room = bool(self.placement.freed or self.placement.wanted)
+        is_asked_room = bool(self.placement.freed or self.placement.wanted or self.lost)
         return (
             "Defragmented" if is_asked_room else "Preempted",
             f"evicted from Node {node}{target} so that {self._gain().told(key.namespace)}",
@@ -431,20 +431,23 @@ class _Plan:
     def _gain(self) -> Sentence:
         """Who gains, and what."""
         freed, gaining = self.placement.freed, sorted(self.gaining)
-        who = Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED)
-        is_one = len(freed or gaining) == 1
-        if not freed:
-            who = Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"))
+        if self.lost:
+            return Sentence.of(f"there is room for {counted(len(self.lost), 'pod')} of lost nodes")
         if self.placement.wanted:
-            return who + f" {'has' if is_one else 'have'} room"
-        return who + f" {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
+            pods = sum(len(self.before.groups[key].pending) for key in gaining)
+            return Sentence.of(
+                f"there is room for {counted(len(gaining), 'group')} ({counted(pods, 'pod')}), as was asked for"
+            )
+        verb = "is" if len(freed or gaining) == 1 else "are"
+        if freed:
+            return Sentence.listed([f"HyperNode {name}" for name in freed], _NAMED) + f" {verb} empty"
+        return Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"), f" {verb} admitted")
 
     def _gaining(self, key: GroupKey) -> NamedThing:
         """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
-        group = self.read.groups.get(key)
-        pods, priority = (group.pending, group.priority) if group is not None else ((), 0)
-        uid = next((self.decided[pod].uid for pod in pods if pod in self.decided), "")
-        return NamedThing(key.namespace, str(key), priority, len(pods), uid)
+        group = self.before.groups[key]
+        uid = next((self.decided[pod].uid for pod in group.pending if pod in self.decided), "")
+        return NamedThing(key.namespace, str(key), group.priority, len(group.pending), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
@@ -687,7 +690,7 @@ class _RoomMaker:
         group = instance.groups.get(key)
         if group is None or not group.pending:
             return None
-        self.watch(f"looking for what must go for {key}")
+        self.watch(f"looking for pods to evict for {key}")
         options = self.done.options
         with self.done.step("room"):
             workers, seed = options.workers, options.seed

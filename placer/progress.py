@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 import time
@@ -27,7 +28,7 @@ _REFRESH = 4
 
 
 class Progress:
-    """A line on standard error that lives as long as the ``with`` block; nothing where that is no terminal.
+    """A line on standard error that lives as long as the ``with`` block; where that is no terminal, nothing or lines.
 
     Parameters
     ----------
@@ -37,14 +38,17 @@ class Progress:
         ``time.monotonic()`` of the beginning.
     limit
         Seconds of the whole call, None: unlimited.
+    lines
+        Where standard error is no terminal, as in a notebook: write a line for each phase, at most one a second.
     """
 
-    def __init__(self, *, quiet: bool, began: float, limit: float | None) -> None:
+    def __init__(self, *, quiet: bool, began: float, limit: float | None, lines: bool = False) -> None:
         self._began, self._limit = began, limit
         self._live: Live | None = None
         self._console: Console | None = None
         self._criteria: tuple[Value, ...] = ()
         self._text = "placer"
+        self._written: float | None = None if lines and not quiet and not sys.stderr.isatty() else math.inf
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
             from rich.live import Live
@@ -70,20 +74,27 @@ class Progress:
         self._text = text
         if self._live is not None:
             self._live.refresh()
+        elif self._written is None or time.monotonic() >= self._written + 1:
+            self._written = time.monotonic()
+            print(f"placer: {self._clock()}{legible(text)}", file=sys.stderr)
+
+    @property
+    def _shows(self) -> bool:
+        return self._live is not None or self._written != math.inf
 
     def knows(self, instance: Instance) -> None:
         """Say what was read, and remember the values there are."""
         from placer.placement import Placement
         from placer.score import score
 
-        if self._live is not None:
+        if self._shows:
             self._criteria = score(instance, Placement())
             nodes = counted(len(instance.nodes), "node")
             self.phase(f"{counted(len(instance.pending), 'pending pod')}, {nodes}: greedy")
 
     def point(self, point: TracePoint) -> None:
         """Show a new best answer or bound: the first value that is not proved, for what comes after it is open."""
-        if self._live is None:
+        if not self._shows:
             return
         names = {criterion.name for criterion in self._criteria}
         phase = ": ".join(part for part in point.phase.split(": ") if part not in names)

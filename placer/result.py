@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance, Pod
-from placer.placement import MAXIMISED, Placement, Score, Value
+from placer.placement import MAXIMISED, Binding, Placement, Score, Value
 from placer.words import Sentence
 
 __all__ = [
@@ -51,7 +52,7 @@ class Termination(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is known of the answer."""
+    """How much is proved of the answer."""
 
     OPTIMAL = "OPTIMAL"
     FEASIBLE = "FEASIBLE"
@@ -205,6 +206,8 @@ class Result:
         Wall clock by step: read, build, solve, verify, total.
     seed, time_limit, work_limit
         As asked (seconds, deterministic units; None: unlimited).
+    plan
+        Of a plan that ``placer.preempt``, ``defrag`` or ``repair`` made, what the command of that name prints.
     """
 
     instance: Instance
@@ -221,9 +224,10 @@ class Result:
     seed: int = 0
     time_limit: float | None = None
     work_limit: float | None = None
+    plan: tuple[str, ...] = ()
 
-    #: Makes the HTML of a result; given by placer's front door, for what prints results stands above them.
-    in_html: ClassVar[Callable[[Result], str] | None] = None
+    #: Calls a function of ``placer.api`` by its name: what shows and writes results stands above them.
+    form: ClassVar[Callable[..., Any]]
 
     @property
     def unsupported(self) -> int:
@@ -250,10 +254,43 @@ class Result:
             f"{self.termination} after {self.seconds.get('total', 0.0):.1f} s, found by {self.method}{self.reach}>"
         )
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         """The summary, as notebooks show it."""
-        show = type(self).in_html
-        return None if show is None else show(self)
+        return str(type(self).form(self, "html_of"))
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """Pods and their nodes, in the order in which they are to be bound; empty where there is no placement."""
+        return self.placement.bindings if self.placement is not None else ()
+
+    def summary(self, *, wide: bool = False) -> str:
+        """What the command prints that decides so, as text.
+
+        Parameters
+        ----------
+        wide
+            Name the nodes of each admitted group, too.
+        """
+        return str(type(self).form(self, "summary_of", wide))
+
+    def save(self, path: str | Path, *, bindings: bool = False) -> None:
+        """Write the Placement, as ``placer solve -o`` does.
+
+        Parameters
+        ----------
+        path
+            A file: ``.json`` or ``.yaml``, each also ``.gz``.
+        bindings
+            Write the v1 Bindings alone, as ``placer solve --bindings`` does.
+
+        Raises
+        ------
+        NothingFound
+            There is no placement.
+        UsageError
+            The file has another ending, or cannot be written.
+        """
+        type(self).form(self, "save_result", path, bindings)
 
     @property
     def nothing_found(self) -> str:

@@ -128,7 +128,7 @@ def _words(resource: str, missing: list[str], kind: AlikePods) -> str:
         return f"too little in one piece: the smallest pods ask for {_amount(kind, resource)}" if missing else ""
     others = [name for name in missing if name != resource]
     asked = " and ".join(f"{_amount(kind, name)} of {name}" for name in others)
-    return f"not enough {' and '.join(others)} beside it: the smallest pods ask for {asked}"
+    return f"not enough {' and '.join(others)} next to it: the smallest pods ask for {asked}"
 
 
 def _amount(kind: AlikePods, resource: str) -> str:

@@ -4,33 +4,58 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
 from placer.legible import safe_lines, styled
+from placer.version import API_VERSION
 
 if TYPE_CHECKING:
-    from placer.instance import Instance
+    from placer.instance import GroupKey, Instance
     from placer.manifests import Text
 
 __all__ = [
+    "CLUSTER",
+    "FORMATS",
     "OK",
+    "add_asking",
+    "add_cluster",
     "add_command",
+    "add_inputs",
+    "add_output",
     "add_reading",
+    "add_source",
     "add_what_if",
+    "asked_about",
     "console",
+    "headed",
+    "home_of",
     "is_edited",
+    "listed",
+    "put",
     "read_instance",
+    "refuse_both",
+    "source",
+    "source_words",
+    "tell",
     "writable",
     "write",
     "written",
 ]
 
 OK = 0
+
+#: Blanks at the end of a line, where styles may end behind them.
+_TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
+CLUSTER = "cluster"  #: what the text is called that was read from one
+
+FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
 
 PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
 
@@ -46,6 +71,26 @@ def add_command(
     return parser
 
 
+class _FilesAction(argparse.Action):
+    """Takes files in any position, with ``-f`` before them or without."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Append files."""
+        more = [values] if isinstance(values, str) else values
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *more])
+
+
+def add_inputs(
+    parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
+) -> None:
+    """Add INSTANCE... and ``-f``, which is the same; ``text`` is its help; ``needed``: there must be one."""
+    files = parser.add_argument(dest, nargs="*", action=_FilesAction, default=[], metavar=metavar, help=text)
+    files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
+    parser.add_argument(
+        "-f", "--filename", dest=dest, action=_FilesAction, default=[], metavar="FILE", help=f"the same as {metavar}"
+    )
+
+
 def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:
     """Add the flags of commands that read an instance; ``lenient``: and that may go on without some of its objects."""
     group = parser.add_argument_group("reading")
@@ -59,8 +104,72 @@ def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> No
         group.add_argument(
             "--lenient",
             action="store_true",
-            help="objects that cannot be read are findings, and what depends on them waits, as in a cluster",
+            help="unreadable objects are findings, and their dependents wait, as in a cluster",
         )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which cluster."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
+    )
+    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
+    add_reading(parser, lenient=True)
+    add_cluster(parser)
+
+
+def source_words(options: argparse.Namespace) -> list[str]:
+    """What another command needs to read the same, as words of the command line."""
+    flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
+    flags["--scheduler-name"] = options.scheduler_name
+    return [*options.instance, *(word for flag, value in flags.items() if value for word in (flag, value))]
+
+
+def source(options: argparse.Namespace) -> Sequence[str | Text]:
+    """What is read: files, or the cluster's snapshot, with the pods of any scheduler, where none are given.
+
+    Raises
+    ------
+    UsageError
+        Files and a cluster are named both.
+    ClusterError
+        The cluster does not answer.
+    """
+    refuse_both(options)
+    if options.instance:
+        return list(options.instance)
+    from placer.cluster import Client, take
+    from placer.instance import ANY_SCHEDULER
+    from placer.manifests import Text
+    from placer.progress import Progress
+
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        name = options.scheduler_name or ANY_SCHEDULER
+        taken = take(client, name, lambda what, count: progress.phase(f"{what} {count:,}"))
+    text = BytesIO()
+    taken.write_text(text)
+    return [Text(CLUSTER, text.getvalue())]
+
+
+def refuse_both(options: argparse.Namespace) -> None:
+    """Refuse files and a cluster together.
+
+    Raises
+    ------
+    UsageError
+        Both are named.
+    """
+    if options.instance and (options.kubeconfig is not None or options.context is not None):
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +183,7 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
         action=_Edit,
         default=[],
         metavar="KIND/[NAMESPACE/]NAME",
-        help="remove one; KIND[/NAMESPACE] -l SELECTOR: all with these labels",
+        help="remove one; KIND[/NAMESPACE] --where SELECTOR: all with these labels",
     )
     edits.add_argument(
         "--set",
@@ -82,19 +191,52 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
         action=_Edit,
         default=[],
         metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE",
-        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE -l SELECTOR: "
-        "of all with these labels",
+        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE --where "
+        "SELECTOR: of all with these labels",
     )
     edits.add_argument(
-        "-l",
-        "--selector",
-        action=_Selector,
+        "--where",
+        action=_Where,
+        default=argparse.SUPPRESS,
         metavar="SELECTOR",
-        help="labels, as kubectl takes them, of the --without or --set before it: --without node -l rack=r7",
+        help="labels, as kubectl takes them, of the --without or --set before it: --without node --where rack=r7",
     )
 
 
-class _Selector(argparse.Action):
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which groups are printed or asked about; all is read and decided whatever they say."""
+    group = parser.add_argument_group("which groups are shown")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("-n", "--namespace", metavar="NAMESPACE", help="those of one namespace (default: all)")
+    either.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces, the default")
+    group.add_argument("-l", "--selector", metavar="SELECTOR", help="those with such pods: app=train,tier!=web")
+
+
+def asked_about(options: argparse.Namespace, instance: Instance, names: Iterable[str] = ()) -> list[GroupKey]:
+    """Find the groups that the flags of :func:`add_asking` and some names select, in the order of the instance.
+
+    Raises
+    ------
+    UsageError
+        The selector does not parse.
+    """
+    from placer.instance.group_names import asked_groups
+
+    return asked_groups(instance, options.namespace, options.selector, names)
+
+
+def home_of(options: argparse.Namespace) -> str:
+    """Find the namespace of names without one: that of the kubeconfig's context where a cluster is read."""
+    from placer.instance.group_names import HOME
+
+    if options.instance:
+        return HOME
+    from placer.cluster.reading.credentials import context_namespace
+
+    return context_namespace(options.kubeconfig, options.context) or HOME
+
+
+class _Where(argparse.Action):
     """Takes a selector to the option before it that names objects."""
 
     def __call__(
@@ -102,9 +244,9 @@ class _Selector(argparse.Action):
     ) -> None:
         """Put the selector behind the words of the last ``--without`` or ``--set``."""
         words = getattr(namespace, "edited", None)
-        if not words or " -l " in words[-1]:
+        if not words or " --where " in words[-1]:
             parser.error(f"{option_string} {values}: expected a --without or --set before it, without a selector yet")
-        words[-1] += f" -l {values}"
+        words[-1] += f" --where {values}"
 
 
 class _Edit(argparse.Action):
@@ -136,6 +278,110 @@ def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, e
         without=getattr(asked, "without", ()),
         set_=getattr(asked, "set_", ()),
     )
+
+
+class _OutputAction(argparse.Action):
+    """Takes a format, or else a file."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Remember the word as what it is."""
+        setattr(namespace, "format" if values in FORMATS else self.dest, values)
+
+
+def add_output(parser: Any, text: str, default: str | None = None) -> None:
+    """Add ``-o`` of a command that writes a file; ``text`` says which; ``parser`` may be a group of flags."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="output",
+        action=_OutputAction,
+        metavar="FILE|FORMAT",
+        default=default,
+        help=f"{text}; or how to print: {', '.join(FORMATS)}",
+    )
+
+
+def headed(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a document of placer's with its version and kind."""
+    return {"apiVersion": API_VERSION, "kind": kind, **content}
+
+
+def listed(kind: str, items: Iterable[Any]) -> dict[str, Any]:
+    """Give a list of placer's."""
+    return headed(kind, {"items": list(items)})
+
+
+def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None = None) -> None:
+    """Print a document, or several, in the format of ``-o``, else as JSON.
+
+    Parameters
+    ----------
+    document
+        Plain values.
+    options
+        Those of the command.
+    names
+        What ``-o name`` prints; None: what the entries of the document are called.
+
+    Raises
+    ------
+    UsageError
+        Names are asked for, and the document has none.
+    """
+    from placer.manifests.writing import to_json, to_yaml
+
+    if options.format == "name":
+        text = "".join(f"{each}\n" for each in dict.fromkeys(names_in(document) if names is None else names))
+    else:
+        text = to_yaml(document) if options.format == "yaml" else to_json(document)
+    sys.stdout.write(text)
+
+
+def names_in(document: Any) -> Iterator[str]:
+    """Give the names of the entries of a document, in the form in which options take them.
+
+    Raises
+    ------
+    UsageError
+        It has no entries that have names.
+    """
+    if not isinstance(document, Mapping):
+        entries: Iterable[Any] = document
+    else:
+        entries = next((document[key] for key in _ENTRIES if isinstance(document.get(key), (list, tuple))), [document])
+    for each in entries:
+        yield _name_of(each)
+
+
+#: Where a document may have its entries.
+_ENTRIES = ("items", "groups", "domains", "checks", "violations")
+
+
+def _name_of(entry: Any) -> str:
+    """The name of an object, a group or something else that has one."""
+    if isinstance(entry, Mapping):
+        group = entry.get("group", entry)
+        if isinstance(group, Mapping) and {"kind", "namespace", "name"} <= set(group):
+            return f"{group['kind'].lower()}/{group['namespace']}/{group['name']}"
+        if "metadata" in entry:
+            head, where = str(entry.get("kind", "object")).lower(), entry["metadata"]
+            return "/".join(filter(None, (head, where.get("namespace"), where.get("name"))))
+        if "subjects" in entry:
+            return ", ".join(map(str, entry["subjects"]))
+        for key in ("policy", "name", "check"):
+            if isinstance(entry.get(key), str):
+                return str(entry[key])
+    raise UsageError("-o name: found a document whose entries have no names, expected json, yaml or wide")
+
+
+def put(documents: Any, options: argparse.Namespace, as_json: bool = False) -> None:
+    """Write objects to the file of ``-o``; without one print them, as YAML or as JSON where no format is asked for."""
+    if options.output not in (None, "-"):
+        write(documents, options.output)
+    elif options.format == "name":
+        tell(documents, options)
+    else:
+        write(documents, "-", as_json=options.format == "json" or (as_json and options.format != "yaml"))
 
 
 def write(document: Any, target: str, as_json: bool | None = True) -> None:
@@ -183,6 +429,9 @@ def console() -> Any:
         def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*arguments, **options):
                 yield Segment(text if control else safe_lines(text), style, control)
+
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            return _TRAILING.sub(r"\1", super()._render_buffer(buffer))
 
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if asked else PIPE_WIDTH

@@ -1,5 +1,7 @@
-"""The version of placer: of its command line, its documents and its answers."""
+"""The version of placer, and of its documents."""
 
-__all__ = ["__version__"]
+__all__ = ["API_VERSION", "__version__"]
 
 __version__ = "0.1.0"
+
+API_VERSION = "placer.dev/v1alpha1"  #: of every document that placer writes and that is none of Kubernetes

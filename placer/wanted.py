@@ -133,7 +133,7 @@ def _known_tiers(instance: Instance) -> str:
     """The tiers there are, for a message."""
     domains = instance.topology.hyper_nodes.values()
     known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
-    return f"one of {', '.join(some(known, _NAMED))}" if known else "a tier (there is none)"
+    return f"one of {', '.join(some(known, _NAMED))}" if known else "a tier (none exists)"
 
 
 def count_at_tier(option: str, words: str, instance: Instance) -> tuple[int, int]:
@@ -175,7 +175,7 @@ def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:
     raws = read_objects([words])
     odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)
     if odd is not None:
-        raise UsageError(f"--want {words}: found {odd.label}, expected a job: what the cluster is cannot be wanted")
+        raise UsageError(f"--want {words}: found {odd.label}, expected a job: the cluster itself cannot be wanted")
     return tuple(bytes(raw.text).decode() for raw in raws)
 
 
@@ -183,7 +183,7 @@ def wanted_text(objects: Sequence[str]) -> list[Text]:
     """Wanted objects as one text to be read beside others; none where there are none."""
     items = ",".join(objects)
     return (
-        [Text("what is wanted", f'{{"apiVersion":"v1","kind":"List","items":[{items}]}}'.encode())] if objects else []
+        [Text("wanted objects", f'{{"apiVersion":"v1","kind":"List","items":[{items}]}}'.encode())] if objects else []
     )
 
 

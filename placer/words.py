@@ -30,33 +30,32 @@ __all__ = [
 _MOST_DIGITS = 6
 
 _VALUES = {
-    "admitted": "needs of admitted groups",
+    "admitted": "admitted groups",
     "evicted": "evicted pods",
     "evictedUnits": "evicted units",
     "moved": "moved pods",
     "movedUnits": "moved units",
     "placed": "placed pods",
-    "locality": "network distance",
-    "span": "leaf switches used",
+    "locality": "locality",
+    "span": "span (leaf switches)",
     "networkCost": "network cost",
-    "packedHyperNodes": "HyperNodes newly opened",
-    "packedNodes": "nodes newly opened",
+    "packedHyperNodes": "packing (HyperNodes opened)",
+    "packedNodes": "packing (nodes opened)",
 }
 
 _MEANINGS = {
-    "admitted": "what the gangs that may start need at least; more is better, and it is compared before anything else "
-    "of its priority",
-    "placed": "how much of what waits gets a node, optional pods included; more is better",
-    "evicted": "how much of what runs is evicted: the work that is lost; less is better",
-    "evictedUnits": "how many gangs and single pods are evicted; less is better",
-    "moved": "how much of what runs gets another node; less is better",
-    "movedUnits": "how many gangs and single pods get another node; less is better",
+    "admitted": "least needs of the gangs that may start; more is better, and it is compared first of its priority",
+    "placed": "size of the pending pods that get a node, optional pods included; more is better",
+    "evicted": "size of the running pods that are evicted: lost work; less is better",
+    "evictedUnits": "number of gangs and single pods that are evicted; less is better",
+    "moved": "size of the running pods that get another node; less is better",
+    "movedUnits": "number of gangs and single pods that get another node; less is better",
     "locality": "how far apart the pods of gangs are: pods times the tier of the smallest domain with all of them; "
     "less is better",
-    "span": "over how many leaf switches gangs are spread, added up; less is better",
-    "networkCost": "what all calls between workloads cost together; less is better",
-    "packedHyperNodes": "how many domains that were empty are not empty any more; less leaves more room in one piece",
-    "packedNodes": "how many nodes that were empty are not empty any more; less leaves more room in one piece",
+    "span": "number of leaf switches that each gang uses, added up; less is better",
+    "networkCost": "cost of all calls between workloads; less is better",
+    "packedHyperNodes": "empty domains that this placement opens; less leaves more room in one piece",
+    "packedNodes": "empty nodes that this placement opens; less leaves more room in one piece",
 }
 
 _AMOUNTS = frozenset({"admitted", "placed", "evicted", "moved"})
@@ -100,8 +99,8 @@ def amount_digits(*amounts: int | None) -> int:
 
 
 def nodes_worth(amount: int, digits: int | None = None) -> str:
-    """An amount (micro-nodes) as people say it: ``12.0 nodes' worth``."""
-    return f"{amount / 1e6:,.{amount_digits(amount) if digits is None else digits}f} nodes' worth"
+    """An amount (micro-nodes) as people say it: ``12.0 nodes``."""
+    return f"{amount / 1e6:,.{amount_digits(amount) if digits is None else digits}f} nodes"
 
 
 def number_word(name: str, value: int, *beside: int | None) -> str:

@@ -15,7 +15,7 @@ from placer.methods.preempt.domains import DomainSearch
 from placer.methods.preempt.lifting import lift, may_be_disturbed, waiting
 from placer.methods.preempt.plans import plan_of
 from placer.methods.preempt.search import Carried, Known, search
-from placer.placement import MAXIMISED, Placement, Score, Value, better
+from placer.placement import MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.score import score
 from placer.verify import verify
 
@@ -39,6 +39,8 @@ def beaten(values: Score, best: Score) -> Value | None:
     """The first of some values that is said to be the best there is and is not."""
     there = {(each.name, each.priority): each.value for each in best}
     for each in values:
+        if loses_more_above(each, values, best):
+            return None
         value = there.get((each.name, each.priority), 0)
         if value != each.value:
             return each if (value > each.value) == (each.name in MAXIMISED) else None

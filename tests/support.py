@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -192,3 +193,12 @@ def _member(kind: str, name: str) -> Document:
 
 def _quantities(amounts: Mapping[str, object]) -> dict[str, str]:
     return {"nvidia.com/gpu" if name == "gpu" else name: str(amount) for name, amount in amounts.items()}
+
+
+def listing(text: str | bytes) -> Any:
+    """The items of a list of placer's that a command printed as JSON; any other document as it is."""
+    document = json.loads(text)
+    is_list = isinstance(document, dict) and str(document.get("kind")).endswith("List") and "items" in document
+    if is_list and document["apiVersion"] == "placer.dev/v1alpha1":
+        return document["items"]
+    return document

@@ -183,7 +183,7 @@ def test_limits_that_cannot_be_are_told_all_at_once_before_anything_is_asked(
 def test_a_file_that_is_not_there_is_told(file: Path) -> None:
     assert read_configuration(str(file)) == (
         {},
-        [f"{file}: found No such file or directory, expected a file that can be read"],
+        [f"{file}: found no such file, expected a file that can be read"],
     )
 
 
@@ -255,3 +255,10 @@ def test_config_prints_a_table_for_people(
     assert ["noEvents", "true", "file", "placer.yaml:", "noEvents"] in lines
     assert ["dryRun", "-", "default"] in lines
     assert len(lines) == len(VALUES) + 1
+
+
+def test_seconds_in_a_file_may_be_durations(file: Path) -> None:
+    file.write_text(f"{HEADER}timeLimit: 10s\nsettle: 500ms\nhalfBoundPatience: 10m\ncoolDown: 7\n")
+    found, told = read_configuration(str(file))
+    assert told == []
+    assert found == {"time_limit": 10, "settle": 0.5, "half_bound_patience": 600, "cool_down": 7}

@@ -39,6 +39,7 @@ READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
 COMMANDS = (
     "solve",
     "verify",
+    "queue",
     "explain",
     "preempt",
     "defrag",
@@ -58,6 +59,8 @@ COMMANDS = (
     "check",
     "config",
     "completion",
+    "version",
+    "help",
 )
 
 
@@ -84,7 +87,7 @@ def options() -> dict[str, set[str]]:
         for action in parser._actions:
             if action.option_strings and action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
                 found.setdefault(action.option_strings[-1], set()).add(name)
-    found["-o"].add("generate")  # of every family
+    found["--output"].add("generate")  # of every family
     return found
 
 
@@ -144,7 +147,7 @@ def properties(value: object) -> set[str]:
     return own.union(*map(properties, value.values()))
 
 
-@pytest.mark.parametrize("kind", ["Placement", "Policy", "PassComparison"])
+@pytest.mark.parametrize("kind", ["Placement", "Policy", "PassComparison", "QueueList", "NamespaceCostList"])
 def test_a_document_is_there_with_every_key_and_no_other(kind: str) -> None:
     document = example(kind)
     jsonschema.validate(document, schema(kind))

@@ -39,17 +39,18 @@ def test_it_shows_what_it_is_kept_with(notebook: Any) -> None:
 
 
 def test_it_says_what_its_text_says(notebook: Any) -> None:
-    printed = "".join(text for kind, text in outputs(notebook) if kind == "text/plain")
+    printed = "\n".join(text for kind, text in outputs(notebook) if kind == "text/plain")
     assert "<Instance: 200 nodes, 33 HyperNodes, 647 pods, 647 of them pending in 56 groups>" in printed
-    assert "647 pods placed; broken: {'C7': 41}" in printed
-    assert "[] broken" in printed
-    rows = dict(re.findall(r"^(\w+) +(\d+ pods, .*)$", printed, re.MULTILINE))
+    assert "647 pods placed; 41 rules broken, the first: PodGroup default/job-00 asks for highest tier 1" in printed
+    assert "0 broken by whole_gangs" in printed
+    rows = dict(re.findall(r"^(\w+) +(\d+ pods; breaks .*)$", printed, re.MULTILINE))
     assert rows == {
-        "volcano": "609 pods, 189.0 nodes' worth; breaks nothing",
-        "naive": "647 pods, 200.0 nodes' worth; breaks C7 41",
-        "mine": "641 pods, 194.0 nodes' worth; breaks nothing",
-        "solved": "647 pods, 200.0 nodes' worth; breaks nothing",
+        "volcano": "609 pods; breaks nothing",
+        "naive": "647 pods; breaks {'C7': 41}",
+        "mine": "641 pods; breaks nothing",
+        "solved": "647 pods; breaks nothing",
     }
+    assert "Evict 1 single pod:\n  default/notebook-0, 1 pod" in printed
     # The summary of a result stands there once: rich, which makes it, shows nothing of its own accord.
     kinds = [kind for kind, _ in outputs(notebook)]
     assert (kinds.count("text/html"), kinds.count("image/png")) == (1, 2)

@@ -91,7 +91,7 @@ def test_the_kubelet_refuses_what_the_plugin_filters_out(set_name: str, index: i
     refusal = TopologyManager(instance.aligning_nodes["n1"]).admit(instance.pods[Key("default", "p")].numa).refusal
     if (set_name, index) in REUSED:
         assert case["verdict"] == "fit"
-        assert "what the kubelet has it use again" in refusal
+        assert "which the kubelet reuses from an earlier init container" in refusal
         return
     assert bool(refusal) == (case["verdict"] != "fit")
     if refusal:

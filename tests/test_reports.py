@@ -21,7 +21,7 @@ import yaml
 
 from placer.cli import main
 from placer.read import read
-from tests.support import DATA
+from tests.support import DATA, listing
 
 REPORTS = DATA / "reports"
 
@@ -76,10 +76,10 @@ class Call:
     def json(self) -> Any:
         if self.args[0] in BOTH:
             assert self._printed[1], self.text
-            return json.loads(self._printed[1])
+            return listing(self._printed[1])
         _, out, err = self.run("--json")
         assert out, err
-        return json.loads(out)
+        return listing(out)
 
     @property
     def items(self) -> list[Any]:

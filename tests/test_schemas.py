@@ -11,7 +11,7 @@ import pytest
 
 from placer.kube.policy import PolicyManifest
 from placer.kube.reader import Misfit, SchemaReader
-from tests.write_schemas import placement_schema
+from tests.write_schemas import DOCUMENTS, REPORTS, report_schema, schema_of
 
 POLICY = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "default"}}
 
@@ -68,8 +68,14 @@ def shipped(name: str) -> Any:
     return schema
 
 
-def test_placement_schema_is_that_of_the_document() -> None:
-    assert shipped("placement") == placement_schema()
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_schema_is_that_of_its_document(name: str) -> None:
+    assert shipped(name) == schema_of(DOCUMENTS[name])
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_schemas_of_reports_are_those_of_the_table(kind: str) -> None:
+    assert shipped(kind.lower()) == report_schema(kind)
 
 
 @pytest.mark.parametrize("spec", GOOD, ids=json.dumps)

@@ -145,7 +145,7 @@ def test_it_is_drawn_again_and_again() -> None:
 
 
 def test_it_is_one_line_and_holds_no_half_number(progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
-    progress._text = "leaf switches used 1,234,567 and then some more words until 987,654,321 and on"
+    progress._text = "span (leaf switches) 1,234,567 and then some more words until 987,654,321 and on"
     found = drawn(progress, monkeypatch, 101.0)
     assert len(found) <= 60
     assert found.endswith(" ...")
@@ -160,9 +160,9 @@ def test_the_first_value_that_is_not_proved_is_shown_in_words(progress: Progress
     progress.point(
         TracePoint(1.0, "decomposed: span", (125_000, 125_000, 7, 5, *rest), (125_000, 125_000, 7, 4, *rest))
     )
-    assert progress._text == "decomposed: leaf switches used 5 (bound 4)"
+    assert progress._text == "decomposed: span (leaf switches) 5 (bound 4)"
     progress.point(TracePoint(1.0, "greedy", (125_000, 125_000, 0, 0, *rest), (150_000, None, None, None, *rest)))
-    assert progress._text == "greedy: needs of admitted groups 0.12 nodes' worth (bound 0.15 nodes' worth)"
+    assert progress._text == "greedy: admitted groups 0.12 nodes (bound 0.15 nodes)"
     progress.point(TracePoint(1.0, "greedy", (1, 1, 0, 0, *rest), (1, 1, 0, 0, *rest)))
     assert progress._text == "greedy: every value is proved"
 
@@ -188,7 +188,7 @@ def test_a_terminal_shows_twenty_faults_and_says_how_many_more_there_are(faulty:
     found = lines(text)
     assert found[0] == "placer: 25 faults in the input"
     assert sum("spec.taints: found 3" in line for line in found) == 20
-    assert found[-1] == "  ... and 5 more (--json tells all of them)"
+    assert found[-1] == "  ... and 5 more (all of them: --json)"
 
 
 def test_json_and_files_get_all_faults(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:

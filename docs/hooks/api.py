@@ -1,4 +1,4 @@
-"""The pages of the API: a page for each package, in the words of the README's table of packages."""
+"""The pages of the API: a page for each package, in the words of the table of packages in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def rooms() -> tuple[str, ...]:
 
 
 def _table() -> Iterator[tuple[list[str], str]]:
-    """Rows of the README's table of packages: the packages, and what they are."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for line in text[text.index("| package | what it is |") :].split("\n\n")[0].splitlines()[2:]:
+    """Rows of the table of packages: the packages, and their content."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for line in text[text.index("| package | content |") :].split("\n\n")[0].splitlines()[2:]:
         cells = re.split(r"(?<!\\)\|", line)
         names = re.findall(r"`([^`]+)`", cells[1])
         yield [name.removeprefix("placer/").strip("/").removesuffix(".py") for name in names], cells[2].strip()
@@ -45,10 +45,10 @@ def page_of(room: str) -> str:
 
 
 def as_markdown(room: str) -> str:
-    """The page of a room: what its first lines say, and its public names."""
+    """The page of a room: its first lines and its public names. A search finds every other page first."""
     members = "".join(f"\n        - {name}" for name in sorted(_public(room), key=str.lower))
     options = f"    options:\n      heading_level: 1\n      show_root_full_path: true\n      members:{members}\n"
-    return f"---\ntitle: {room}\n---\n\n::: placer.{room}\n{options}"
+    return f"---\ntitle: {room}\nsearch:\n  boost: 0.1\n---\n\n::: placer.{room}\n{options}"
 
 
 def rooms_as_markdown() -> str:
@@ -57,4 +57,4 @@ def rooms_as_markdown() -> str:
     for names, words in _table():
         linked = [f"[`placer.{name}`]({name}.md)" if name in rooms() else f"`placer.{name}`" for name in names]
         rows.append(f"| {', '.join(linked)} | {words} |")
-    return "\n".join(["| package | what it is |", "| --- | --- |", *rows])
+    return "\n".join(["| package | content |", "| --- | --- |", *rows])

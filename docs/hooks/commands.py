@@ -9,6 +9,9 @@ from collections.abc import Iterator
 
 from placer.cli import program
 
+#: Of a cell in the table of commands.
+_MOST_WORDS = 10
+
 
 def as_markdown() -> str:
     """A section for each command, in the order in which ``placer --help`` lists them."""
@@ -29,11 +32,20 @@ def _commands(parser: argparse.ArgumentParser) -> list[argparse._SubParsersActio
 
 
 def _contents(parser: argparse.ArgumentParser) -> str:
-    """A row for each command, in the words in which it is listed."""
+    """A row for each command, in the words of its list."""
     rows = [
-        f"| [`{name}`](#{name.replace(' ', '-')}) | {_sentence(words)} |" for name, words in _listed(parser, "placer")
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {_sentence(_short(words))} |"
+        for name, words in _listed(parser, "placer")
     ]
     return "\n".join(["| command | does |", "| --- | --- |", *rows])
+
+
+def _short(text: str) -> str:
+    """The first parts of a sentence, ten words at most if it has parts; its section has all of it."""
+    parts = re.split(r"(?<=[,;:]) ", text)
+    while len(parts) > 1 and len(" ".join(parts).split()) > _MOST_WORDS:
+        parts.pop()
+    return " ".join(parts).rstrip(",;:.")
 
 
 def _listed(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, str]]:

@@ -196,7 +196,7 @@ def order() -> str:
         (540, 26 + len(rows) * (ROW + GAP)),
         "The values of two placements of the worked example, one below the other; the first that differs decides",
         "The placement of the worked example, and the same without <em>e3</em>, which may wait because it is optional. "
-        "Amounts are in micro-nodes. The other one has less network distance, but what stands below the row that "
+        "Amounts are in micro-nodes. The other one has less locality, but what stands below the row that "
         "decides is not looked at any more.",
     )
 

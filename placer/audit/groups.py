@@ -17,6 +17,7 @@ from typing import Any
 from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
 from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState, Taint
+from placer.instance.group_names import group_of
 from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
 from placer.result import Result
@@ -118,7 +119,7 @@ class AuditEntry:
         }
 
 
-def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
+def audit(instance: Instance, deadline: Deadline, asked: Set[GroupKey] | None = None) -> list[AuditEntry]:
     """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
 
     Parameters
@@ -127,12 +128,14 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
         What runs; what waits is left out.
     deadline
         When no best place is looked for any more; a second later nothing is judged any more.
+    asked
+        Groups that are judged; None: all.
     """
     groups = {key: group for key, group in instance.groups.items() if group.bound}
     lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
     for pod in lone:
         if pod.group is None:
-            key = GroupKey("", pod.namespace, pod.name)
+            key = group_of(pod)
             groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
     nothing = Quality(None, None, None)
     return [
@@ -141,7 +144,7 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
             partial(_entry, instance, groups[key], deadline),
             AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True),
         )
-        for key in sorted(groups)
+        for key in sorted(groups if asked is None else groups.keys() & asked)
     ]
 
 

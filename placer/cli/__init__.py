@@ -8,6 +8,7 @@ would want to call.
 module          commands, or what it is for
 ==============  ========================================================================================
 `solving`       `solve`, `verify`, `expand`
+`queueing`      `queue`
 `explaining`    `explain`
 `preempting`    `preempt`
 `applying`      `--apply`: a plan that disturbs, carried out in the cluster
@@ -18,11 +19,12 @@ module          commands, or what it is for
 `checking`      `check`, before there is one
 `configuring`   `config`, the options that hold for either
 `pass_flags`    flags of these three, and the file in their place
-`snapshotting`  `snapshot`, and flags of all commands that ask a cluster
+`snapshotting`  `snapshot`, and flags of nodes that cool down and of the Lease
 `topology`      `topology show`, `topology discover`, `topology costs`
 `completing`    `completion`
 `program`       one call: all commands, those of ``placer.laboratory`` among them; messages, exit codes
-`sources`       files, or a cluster in place of them
+`sources`       time limit and budget that several have; files, or a cluster in place of them
+`help_texts`    groups of commands, and examples
 `parser`        how words are parsed, whichever the command
 `signals`       Ctrl-C and SIGTERM
 `streams`       standard output and standard error

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_cooling, add_lease, lease_of
+from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
 from placer.legible import legible
-from placer.terminal import console, is_edited, write
+from placer.terminal import console, headed, is_edited, tell
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--apply",
         action="store_true",
-        help="evict and bind what the plan says, after showing it; of --scheduler-name alone (default placer)",
+        help="evict and bind as the plan says, after showing it; of --scheduler-name alone (default placer)",
     )
     group.add_argument(
         "--gone-within",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
     )
     add_cooling(group)
@@ -57,7 +58,7 @@ def check_apply(options: argparse.Namespace) -> None:
         return
     if options.instance or is_edited(options):
         what = "INSTANCE" if options.instance else "--with, --without or --set"
-        raise UsageError(f"--apply: found {what} beside it, expected neither: the cluster as it is gets changed")
+        raise UsageError(f"--apply: found {what} with it, expected neither: only the cluster as it is can be changed")
     if options.scheduler_name == ANY_SCHEDULER:
         raise UsageError(f"--apply: found --scheduler-name {ANY_SCHEDULER}, expected one name: other pods are not ours")
     if not options.gone_within > 0:
@@ -135,7 +136,7 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
     if done.result is None:
         return
     if options.json:
-        write(_document(done), "-")
+        tell(headed("AppliedPlan", _document(done)), options, _document(done)["applied"]["evicted"])
         return
     terminal = console()
     for line in _lines(done):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_what_if, console
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, headed, listed, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -34,15 +33,14 @@ SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
 
 def add_audit(commands: Any) -> None:
     """Add ``audit`` and its flags."""
-    parser = add_command(
-        commands, "audit", "what runs, whoever placed it, beside the rules and the best there is", _audit
-    )
+    parser = add_command(commands, "audit", "judge running groups: broken rules, and the best possible place", _audit)
     add_source(parser)
+    add_asking(parser)
     parser.add_argument(
-        "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
     )
     parser.add_argument(
-        "--sums", action="store_true", help="the cluster's sums alone: what is stranded, what still fits"
+        "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
     )
     add_what_if(parser)
 
@@ -59,14 +57,14 @@ def _audit(options: argparse.Namespace) -> int:
         raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
     deadline = Deadline(options.began + options.time_limit)
-    entries = [] if options.sums else audit(instance, deadline)
+    entries = [] if options.sums else audit(instance, deadline, set(asked_about(options, instance)))
 
     def sums() -> Sums | None:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
 
     if options.json:
-        document = _sums(sums()) if options.sums else [each.as_dict() for each in entries]
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        rows = (each.as_dict() for each in entries)
+        tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
             _print_groups(entries)
@@ -124,7 +122,7 @@ def _print_lost(instance: Instance) -> None:
     from placer.instance.findings import counted
 
     if not instance.nodes:
-        console().print("No Node is in the instance, so that nothing can be said of what runs.")
+        console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}

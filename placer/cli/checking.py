@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 from placer.errors import ClusterError, StrictFindings
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console
+from placer.terminal import OK, add_command, console, headed, tell
 
 if TYPE_CHECKING:
     from placer.preflight import CheckResult, CheckState
@@ -24,7 +23,7 @@ WIDTH = 80
 
 def add_check(commands: Any) -> None:
     """Add ``check`` and its flags, which are those of the passes that are to be made."""
-    parser = add_command(commands, "check", "whether this cluster and these rights let placer do its work", _check)
+    parser = add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
     add_pass_flags(parser)
 
 
@@ -41,7 +40,7 @@ def _check(options: argparse.Namespace) -> int:
         found = check_cluster(client, asked)
     worst = _worst(found)
     if options.json:
-        print(json.dumps({"state": worst.value, "checks": [each.as_dict() for each in found]}, indent=2))
+        tell(headed("Check", {"state": worst.value, "checks": [each.as_dict() for each in found]}), options)
     else:
         _print(found)
     if worst is CheckState.FAILED:

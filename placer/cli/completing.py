@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from placer.errors import UsageError
-from placer.terminal import ENDINGS, OK, add_command
+from placer.terminal import ENDINGS, FORMATS, OK, add_command
 
 __all__ = ["add_completion", "complete", "is_asked"]
 
 SHELLS = ("bash", "zsh", "fish")
 
-TEXT = """Print what makes a shell complete commands, options, choices, policies, families and files. For bash put
+TEXT = """Print the script by which a shell completes commands, options, choices, policies and files. For bash put
 `eval "$(placer completion bash)"` into ~/.bashrc; for zsh put `eval "$(placer completion zsh)"` into ~/.zshrc, after
 compinit; for fish run `placer completion fish > ~/.config/fish/completions/placer.fish`."""
 
@@ -23,7 +23,7 @@ Completer = Callable[..., Any]
 
 def add_completion(commands: Any) -> None:
     """Add ``completion`` and its flags."""
-    parser = add_command(commands, "completion", "print what makes a shell complete what is typed", _completion)
+    parser = add_command(commands, "completion", "print the script by which a shell completes commands", _completion)
     parser.description = TEXT
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -75,6 +75,10 @@ def _completer(action: argparse.Action) -> Completer:
         return _Families(objects)
     if word == "FILE":
         return FilesCompleter()
+    if word == "FILE|FORMAT":
+        return _Formats(FilesCompleter())
+    if action.dest == "words":
+        return _commands
     if word == "FOLDER":
         return DirectoriesCompleter()
     if action.dest == "policies":
@@ -92,6 +96,23 @@ class _Families:
         from placer.laboratory.generate import FAMILIES
 
         return [*(name for name in FAMILIES if name.startswith(prefix)), *self._files(prefix, **more)]
+
+
+class _Formats:
+    """Completes formats and files."""
+
+    def __init__(self, files: Completer) -> None:
+        self._files = files
+
+    def __call__(self, prefix: str, **more: Any) -> list[str]:
+        return [*(name for name in FORMATS if name.startswith(prefix)), *self._files(prefix, **more)]
+
+
+def _commands(prefix: str, **_: Any) -> list[str]:
+    """Complete commands, for ``help``."""
+    from placer.cli.help_texts import GROUPS
+
+    return [name for names in GROUPS.values() for name in names if name.startswith(prefix)]
 
 
 def _nothing(**_: Any) -> list[str]:

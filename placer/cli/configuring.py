@@ -8,7 +8,7 @@ from typing import Any
 
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console
+from placer.terminal import OK, add_command, console, headed, tell
 
 __all__ = ["add_config"]
 
@@ -28,7 +28,7 @@ def _config(options: argparse.Namespace) -> int:
             key: {"value": value, "source": origin.source, "name": origin.name}
             for (key, value), origin in zip(values.items(), origins.values(), strict=True)
         }
-        print(json.dumps(document, indent=2))
+        tell(headed("ConfigurationReport", document), options, document)
         return OK
     terminal = console()
     names = Column("key", list(values))

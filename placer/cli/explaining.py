@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+import textwrap
+import time
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import SECONDS, add_source, source
+from placer.cli.queueing import with_steps
+from placer.cli.sources import SECONDS, add_source, source, source_words
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
+from placer.legible import legible
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_command, add_what_if, console
-from placer.words import and_list, counted, some
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
+from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
-    from placer.explain.cases import Case
+    from placer.deadline import Deadline
+    from placer.explain.cases import Case, Placed
     from placer.explain.causes import Correction
     from placer.explain.changes import TriedChange
     from placer.explain.copies import Copies, Spare
@@ -32,21 +39,26 @@ __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
+_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
+
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
 def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
-    parser = add_command(commands, "explain", "why a group stays pending, and what would admit it", _explain)
+    parser = add_command(commands, "explain", "why a group is pending, and which changes would admit it", _explain)
     add_source(parser)
+    add_asking(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="[KIND.API/]NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group", metavar="[KIND/][NAMESPACE/]NAME", help="one group, or the one of a pod (default: all that wait)"
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     add_scheduler_config(asking)
     add_what_if(parser)
 
@@ -73,11 +85,11 @@ def _explain(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     wrong = []
     if options.job and options.group:
-        wrong.append("--job: found --group beside it, expected one of the two")
+        wrong.append("--job: found --group with it, expected one of the two")
     if options.how_many and not (options.job or options.group):
-        wrong.append("--how-many: expected --group or --job beside it")
+        wrong.append("--how-many: expected --group or --job with it")
     if options.spare and not options.how_many:
-        wrong.append("--spare: expected --how-many beside it")
+        wrong.append("--spare: expected --how-many with it")
     wrong += limit_faults(options.time_limit)
     if wrong:
         raise UsageError("; ".join(wrong))
@@ -125,38 +137,74 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case, options.group)]
+    return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
+    from placer.summary.queue import nothing_waits
 
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = waiting(placed, others.names) if keys is None else keys
+    asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
+    if keys is None and asked and not options.json and _print_table(options, placed, asked, others.names, deadline):
+        return OK
     found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
-        both = zip(found, elsewhere, strict=True)
-        _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
+        tell(listed("ExplanationList", map(_entry, found, elsewhere)), options)
     elif not found:
-        _say(_nothing(case.instance.absent_work))
+        _say(iter(nothing_waits(case.instance)))
     else:
-        said: set[GroupKey] = set()
-        for one, other in zip(found, elsewhere, strict=True):
-            if other is not None:
-                _say(_told_elsewhere(one, other))
-            elif one.group not in said:
-                _say(_told(one))
-                said.update(one.equal)
+        _say_each(found, elsewhere)
     return OK
 
 
-def _nothing(absent: Sequence[str]) -> Iterator[str]:
-    """That nothing waits, but for work that is not there yet."""
-    yield "Nothing waits that may be placed yet." if absent else "No group waits."
-    yield from (f"  {each}." for each in absent)
+def _entry(one: Explanation, other: ElsewhereFate | None) -> dict[str, Any]:
+    return one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+
+
+def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
+    """Those of some groups that the flags select."""
+    shown = set(asked_about(options, case.instance))
+    return [key for key in keys if key in shown]
+
+
+def _say_each(found: Sequence[Explanation], elsewhere: Sequence[ElsewhereFate | None]) -> None:
+    """Print explanations, those of equal groups once."""
+    said: set[GroupKey] = set()
+    for one, other in zip(found, elsewhere, strict=True):
+        if other is not None:
+            _say(_told_elsewhere(one, other))
+        elif one.group not in said:
+            _say(_told(one))
+            said.update(one.equal)
+
+
+def _print_table(
+    options: argparse.Namespace,
+    placed: Placed,
+    asked: Sequence[GroupKey],
+    elsewhere: Container[GroupKey],
+    deadline: Deadline,
+) -> bool:
+    """Print the groups as ``queue`` does; True: there are too many for an explanation of each."""
+    from placer.disruption import outcome_of
+    from placer.explain.explanation import reasons_of
+    from placer.explain.prices import FEW
+    from placer.summary.queue import print_queue, print_steps, queue_items
+
+    told, now = reasons_of(placed, deadline), time.time()
+    found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
+    shown = {key: item for key, item in found.items() if key in asked}
+    terminal = console()
+    print_queue([*shown.values()], terminal, now)
+    many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
+    if many:
+        print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
+    terminal.print("" if not many else "`placer explain --group NAME` explains one of them.")
+    return many
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
@@ -164,7 +212,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 
     found = explain_job(case, keys, deadline)
     if options.json:
-        _print_json([each.as_dict() for each in found])
+        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
     else:
         fits = [
             f"{each.explanation.group.namespace}/{each.explanation.group.name}"
@@ -188,7 +236,7 @@ def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], dea
         if not options.json:
             _say(_told_of_copies(found, left, spare))
     if options.json:
-        _print_json(entries)
+        tell(listed("CopiesList", entries), options)
     return OK
 
 
@@ -200,14 +248,19 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
-
-
 def _say(lines: Iterator[str]) -> None:
     terminal = console()
+    wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
+        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
+        terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line in as many as a terminal needs, the further ones indented a little more."""
+    indent = line[: len(line) - len(line.lstrip())]
+    line = legible(line)
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _told(found: Explanation) -> Iterator[str]:
@@ -264,15 +317,15 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:
         why = f"policy {elsewhere.policy}, which mimics it, did not come to its end in time (--time-limit)"
-    yield f"  What {elsewhere.scheduler} puts first is not known: {why}."
+    yield f"  The order of {elsewhere.scheduler} is not known: {why}."
 
 
 def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
-    yield f"  Mimicry, not the scheduler itself: policy {policy} {ends}."
+    yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
     names = [f"{key.namespace}/{key.name}" for key in told.first]
     shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
-    yield f"    Before it goes {', '.join(shown)}." if shown else "    Nothing goes before it."
+    yield f"    Served before it: {', '.join(shown)}." if shown else "    No group is served before it."
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
@@ -281,11 +334,11 @@ def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
     """Whether what gets nothing would fit beside those that go first."""
     if told.since is not None:
-        yield f"    It would fit beside what runs, and does not from {told.since.namespace}/{told.since.name} on."
+        yield f"    It would fit next to the running pods, but not after {told.since.namespace}/{told.since.name}."
     elif told.fits_beside:
-        yield "    It would fit beside all that goes first: that policy does not find the place."
+        yield "    It would fit next to all groups served before it: that policy does not find the place."
     elif told.fits_beside is None and not told.admitted and not (told.fate and told.fate.placed):
-        yield "    Whether it would fit beside all that goes first was not decided in time."
+        yield "    Whether it would fit next to all groups served before it was not decided in time."
 
 
 def _where(fate: GroupFate) -> str:
@@ -306,7 +359,7 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
     """One correction set; the group fits as soon as all of it is lifted, and not before."""
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
-    yield first if number == 0 else f"  It would be enough instead to resolve{' all of' if several else ''}:"
+    yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
     for cause in causes:
         rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
         yield f"    {cause.code}{rules}: {cause.message}"
@@ -318,9 +371,9 @@ def _changes(explained: Explanation) -> Iterator[str]:
     if not found:
         yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
         return
-    tried = "tried by placing all that waits anew; nothing in the cluster is changed"
+    tried = "tried by placing all waiting groups again; nothing in the cluster is changed"
     does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
-    yield f"  Each of these alone {does} ({tried}), what disturbs least first:"
+    yield f"  Each of these alone {does} ({tried}), least disturbance first:"
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
@@ -330,7 +383,7 @@ def _changes(explained: Explanation) -> Iterator[str]:
 def _without(explained: Explanation) -> str:
     """What to do where no change admits a group, after the words that say so."""
     codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
-    first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
+    first = f"{codes[0]}" if "InvalidGroup" in codes else "one of the causes"
     again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
     return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
@@ -360,7 +413,7 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
     elif found.answer is JobFits.NEVER:
         yield f"{key} never fits, not even on the empty cluster (proved by {by})."
     else:
-        beside = f" beside {and_list(fits)} of the same job" if fits else ""
+        beside = f" with {and_list(fits)} of the same job" if fits else ""
         yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
     yield from _changes(found.explanation)
@@ -375,5 +428,5 @@ def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> 
 
 def _copies(found: Copies) -> str:
     if found.copies == found.bound:
-        return f"{found.copies:,} fit together, and no more (proved by {found.proved_by})"
-    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {found.proved_by})"
+        return f"{found.copies:,} fit together, and no more (proved by {prover_word(found.proved_by)})"
+    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {prover_word(found.proved_by)})"

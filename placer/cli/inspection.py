@@ -112,7 +112,7 @@ class Inspection:
         up = int((datetime.now(UTC) - self._began).total_seconds())
         lines = (
             "placer statusz",
-            "This is for people: what it looks like may change.",
+            "This is for people: its form may change.",
             "",
             f"Started: {self._began:%Y-%m-%dT%H:%M:%SZ}",
             f"Up: {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec",

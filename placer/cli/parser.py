@@ -8,26 +8,50 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from placer.deadline import duration
 from placer.errors import UsageError
 
-__all__ = ["Parser"]
+__all__ = ["EXAMPLES", "HelpAll", "Parser"]
 
 #: What an option takes whose words are read as numbers.
-_NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
+_NUMBERS: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    duration: "a number of seconds, or a duration such as 10s or 2m",
+}
 
 #: An option of one letter, its value at once behind it or not; ``-1`` and ``-.5`` are numbers, ``-`` is a file.
 _SHORT_OPTION = re.compile(r"-[^\d. ][^ ]*\Z")
 
+EXAMPLES = "Examples:"  #: first line of what stands below the flags
+
 ALIKE = 0.7  #: how alike two names must be for one to be proposed for the other, as difflib measures it
+
+
+class HelpAll(argparse.Action):
+    """Prints the help with what ``--help`` leaves out."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print it, and end."""
+        print(parser.format_whole_help(), end="")  # type: ignore[attr-defined]  # all parsers here have it
+        parser.exit()
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Keeps the lines of examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLES) else super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that takes only whole names, and whose mistakes are :class:`UsageError`."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
+        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
+        self.command_groups: Mapping[str, Sequence[str]] = {}  #: title to commands, as the help lists them
         # No default here: each parser of the tree has these, and what one was told is not undone by the next.
-        for flag, text in (("--json", "the machine-readable form of what is printed"), ("--quiet", "no progress")):
+        for flag, text in (("--json", "print JSON"), ("--quiet", "no progress")):
             self.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=text)
 
     def parse_known_args(  # type: ignore[override]
@@ -37,11 +61,46 @@ class Parser(argparse.ArgumentParser):
         for word in self._options_in(args or ()):
             if word not in self._option_string_actions:
                 hint = _hint(word, self._option_string_actions)
-                self.error(f"found option {word}, which there is not{hint}")
+                self.error(f"unknown option {word}{hint}")
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"found {' '.join(rest)}, expected nothing more")
+        for action in self._get_positional_actions():
+            if getattr(action, "needed", False) and not getattr(found, action.dest):
+                self.error(f"the following arguments are required: {action.metavar}")
         return found, rest
+
+    def format_help(self) -> str:
+        """Give the help, with commands in groups, and without hidden flags."""
+        hidden = [each for each in self._actions if getattr(each, "hidden", False)]
+        texts = [each.help for each in hidden]
+        for each in hidden:
+            each.help = argparse.SUPPRESS
+        try:
+            return self._grouped_help() if self.command_groups else super().format_help()
+        finally:
+            for each, text in zip(hidden, texts, strict=True):
+                each.help = text
+
+    def format_whole_help(self) -> str:
+        """Give the help with hidden flags."""
+        return super().format_help()
+
+    def _grouped_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        (commands,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        listed = {each.dest: each for each in commands._choices_actions}
+        for title, names in self.command_groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments([listed[name] for name in names if name in listed])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([each for each in self._actions if each is not commands])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def _options_in(self, words: Sequence[str]) -> Iterable[str]:
         """What of the words is an option of this parser and not of a command's."""
@@ -62,14 +121,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse."""
-        raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists what there is)")
+        raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists them)")
 
     def _short_usage(self) -> str:
         """The command and what it takes, in one line: options by themselves would fill the screen."""
         words = []
         for action in self._get_positional_actions():
             word = str(action.metavar or action.dest)
-            words.append(f"{word}..." if action.nargs == "+" else word)
+            words.append(f"{word}..." if action.nargs == "+" or getattr(action, "needed", False) else word)
         return " ".join([self.prog, *words, "[OPTION...]"])
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:

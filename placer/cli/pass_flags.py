@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
+from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.cli.sources import namespace_budget
+from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods import METHODS
+from placer.terminal import add_cluster
 
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions
@@ -38,7 +40,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a file with these options as keys (timeLimit); what is given goes before it",
+        help="a file with these options as keys (timeLimit); options of the command line override it",
     )
     add_cluster(parser)
     parser.add_argument(
@@ -51,13 +53,13 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument(
-        "--time-limit", type=float, default=20.0, metavar="SECONDS", help="until the first binding (default 20)"
+        "--time-limit", type=duration, default=20.0, metavar="DURATION", help="until the first binding (default 20)"
     )
     search.add_argument(
         "--namespace-budget",
         default="default",
         metavar="BUDGET",
-        help="what each namespace may cost: terms=N,resources=N,bytes=N, default or off",
+        help="budget of each namespace: terms=N,resources=N,bytes=N, default or off",
     )
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
@@ -167,27 +169,27 @@ def _add_binding(group: Any) -> None:
     group.add_argument("--bind-workers", type=int, default=16, metavar="N", help="bindings at a time (default 16)")
     group.add_argument(
         "--gang-grace",
-        type=float,
+        type=duration,
         default=30.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
     )
     group.add_argument(
         "--half-bound-patience",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
-        help="how long a gang may stay half-bound before what is bound of it is deleted; inf: for ever (default 300)",
+        metavar="DURATION",
+        help="how long a gang may be half-bound before its bound pods are deleted; inf: for ever (default 300)",
     )
     group.add_argument(
         "--roll-back", action="store_true", help="the same as --half-bound-patience 0: at the end of the pass"
     )
     group.add_argument(
         "--settle",
-        type=float,
+        type=duration,
         default=5.0,
-        metavar="SECONDS",
-        help="most seconds that a pass without --every waits at the end for what kubelets say (default 5)",
+        metavar="DURATION",
+        help="most seconds that a pass without --every waits for kubelets at the end (default 5)",
     )
     add_cooling(group)
     group.add_argument(
@@ -221,16 +223,16 @@ def _add_disrupting(group: Any) -> None:
     )
     group.add_argument(
         "--gone-within",
-        type=float,
+        type=duration,
         default=30.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
     )
     group.add_argument(
         "--hold-room",
-        type=float,
+        type=duration,
         default=600.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="how long room that was made is held for its gang by the passes that follow (default 600)",
     )
 
@@ -249,16 +251,16 @@ def _add_telling(group: Any) -> None:
     )
     group.add_argument(
         "--tell-limit",
-        type=float,
+        type=duration,
         default=20.0,
-        metavar="SECONDS",
-        help="most seconds for all of this; the next pass tells what is left (default 20)",
+        metavar="DURATION",
+        help="most seconds for all of this; the next pass writes the rest (default 20)",
     )
     group.add_argument(
         "--controllers",
         type=_names,
         metavar="KIND,...",
-        help="write what controllers of AppGroup, NetworkTopology and HyperNode would (default: of none)",
+        help="write in place of controllers of AppGroup, NetworkTopology, HyperNode (default: of none)",
     )
     group.add_argument(
         "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
@@ -339,8 +341,8 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
         )
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
-            f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "
-            "schedulers bind as well, placer only looks at (--dry-run)"
+            f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: pods that "
+            "other schedulers bind are only looked at (--dry-run)"
         )
     return faults
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,8 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
+from placer.deadline import duration
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
+from placer.terminal import (
+    OK,
+    add_asking,
+    add_command,
+    add_output,
+    add_what_if,
+    asked_about,
+    console,
+    home_of,
+    listed,
+    read_instance,
+    tell,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.instance import Finding, Instance
@@ -30,13 +44,14 @@ NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitt
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
-    parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
+    parser = add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
     add_source(parser)
+    add_asking(parser)
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
         dest="group",
-        metavar="[KIND.API/]NAMESPACE/NAME",
+        metavar="[KIND/][NAMESPACE/]NAME",
         help="one group, or the one of a pod (default: all that wait)",
     )
     add_what_if(parser)
@@ -45,7 +60,7 @@ def add_preempt(commands: Any) -> None:
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
-    text = "what must move for a wished-for job, or for domains to be empty: the least, with a proof"
+    text = "find the fewest pods to move so that a future job fits, or domains become empty"
     parser = add_command(commands, "defrag", text, _defrag)
     add_source(parser)
     asking = _add_limits(parser)
@@ -57,14 +72,14 @@ def add_defrag(commands: Any) -> None:
     )
     room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
-    asking.add_argument("--frontier", action="store_true", help="the least for 1, 2, ... of what is wanted, as a table")
+    asking.add_argument("--frontier", action="store_true", help="a table: moves for 1, 2, ... of the wanted gangs")
     add_what_if(parser)
     add_apply(parser)
 
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "pods of lost nodes placed again, the rest disturbed least", _repair)
+    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
     add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
@@ -75,27 +90,35 @@ def add_repair(commands: Any) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     """Add what both take; give the group of flags."""
     asking = parser.add_argument_group("asking")
-    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
+    )
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    asking.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
 def _preempt(options: argparse.Namespace) -> int:
+    from placer.disruption import without
     from placer.preempt import group_named, preempt
     from placer.summary.preempting import preempt_lines
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
-        return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
+        if options.group is not None:
+            return preempt(
+                instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
+            )
+        asked = set(asked_about(options, instance))
+        others = {pod.key for pod in instance.pending if pod.group not in asked}
+        return preempt(without(instance, others) if others else instance, **limits)
 
     _, result = _made(options, decide, lambda _, result: preempt_lines(result))
     return OK if _admitted(result) else NOT_TO_BE_HAD
 
 
 def _defrag(options: argparse.Namespace) -> int:
+    from placer.preempt import room_asked
     from placer.summary.preempting import defrag_lines, room_made
 
     if options.frontier:
@@ -103,7 +126,7 @@ def _defrag(options: argparse.Namespace) -> int:
     asked: list[int] = []
 
     def decide(instance: Instance, adding: Adding, **limits: Any) -> Result:
-        count, ask = _asked_room(options, instance, adding)
+        count, ask = room_asked(options.want, options.free_domains, options.max_moves, instance, adding)
         asked.append(count)
         return ask(count, **limits)
 
@@ -120,16 +143,18 @@ def _defrag(options: argparse.Namespace) -> int:
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
+    from placer.preempt import room_asked
     from placer.progress import Progress
     from placer.summary.preempting import room_made
 
     if options.apply:
-        raise UsageError("--apply: found --frontier beside it, expected neither: one plan is carried out")
+        raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
     _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
-        count, ask = _asked_room(options, *_read_both(options, paths))
+        both = _read_both(options, paths)
+        count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
         limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
         points = list(_frontier(partial(ask, **limits), count, options))
     _tell_frontier(options, points)
@@ -148,24 +173,6 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
         return read_instance(added, texts)
 
     return read_instance(options, texts), adding
-
-
-def _asked_room(options: argparse.Namespace, before: Instance, adding: Adding) -> tuple[int, Callable[..., Result]]:
-    """How many gangs or domains are asked for, and what decides for the first so many of them."""
-    from placer.preempt import defrag, free_domains
-    from placer.wanted import count_at_tier, new_groups, wanted_objects
-
-    if options.free_domains is not None:
-        most, tier = count_at_tier("--free-domains", options.free_domains, before)
-        return most, partial(free_domains, before, tier, most_moves=options.max_moves)
-    objects = wanted_objects(options.want, before)
-    instance = adding(objects)
-    groups = new_groups(instance, before)
-    if not groups:
-        expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
-        raise UsageError(f"--want {options.want}: found no new pod that would wait, {expected}")
-    asked = {"wanted": objects, "most_moves": options.max_moves}
-    return len(groups), lambda count, **limits: defrag(instance, groups[:count], **asked, **limits)
 
 
 def _frontier(ask: Callable[..., Result], most: int, options: argparse.Namespace) -> Iterator[Result]:
@@ -244,7 +251,8 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
         write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
-        print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
+        entries = (row | {"placement": document} for row, document in rows)
+        tell(listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
 
@@ -261,7 +269,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.output:
         write(document, options.output)
     if options.json and options.output != "-":
-        write(document, "-")
+        tell(document, options, _going(result))
     elif options.output != "-":
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
@@ -273,6 +281,14 @@ def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     for line in lines:
         terminal.print(line, markup=False, soft_wrap=True)
     print_findings(findings, terminal)
+
+
+def _going(result: Result) -> list[str]:
+    """The pods that go, by name."""
+    if result.placement is None:
+        return []
+    gone = (*result.placement.evictions, *(each.pod for each in result.placement.moves))
+    return sorted(f"pod/{each}" for each in gone)
 
 
 def _admitted(result: Result) -> bool:

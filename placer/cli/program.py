@@ -6,16 +6,17 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from placer.cli import completing, solving
-from placer.cli.parser import Parser
+from placer.cli import completing, help_texts, solving
+from placer.cli.parser import EXAMPLES, HelpAll, Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 from placer.errors import BadInstance, ClusterError, PlacerError, UsageError
 from placer.legible import legible
-from placer.terminal import OK
+from placer.terminal import FORMATS, OK, add_command, headed, tell
 from placer.version import __version__
 
 __all__ = ["parser", "run"]
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
     output
         Standard output, where it is one that remembers what went wrong.
     """
-    as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
+    as_json = _asks_for_json(list(itertools.takewhile(lambda word: word != "--", arguments)))
     try:
         code = _run(arguments, began, signals, as_json)
         sys.stdout.flush()
@@ -56,6 +57,14 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
     return code
 
 
+def _asks_for_json(words: Sequence[str]) -> bool:
+    """Whether errors are to be read by a program, too."""
+    machine, flags = ("json", "yaml"), ("-o", "--output")
+    joined = {"--json", *(f"-o{each}" for each in machine), *(f"--output={each}" for each in machine)}
+    pairs = itertools.pairwise(words)
+    return bool(joined & set(words)) or any(flag in flags and word in machine for flag, word in pairs)
+
+
 def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool) -> int:
     asked = next((word for word in arguments if not word.startswith("-")), "")
     words = parser(as_json, None if completing.is_asked() else asked)
@@ -65,6 +74,9 @@ def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool
     except SystemExit:  # --help and --version have said it
         return OK
     options.began = began
+    options.format = options.format or ("json" if options.json else None)
+    options.json = options.format not in (None, "wide")
+    options.wide = options.format == "wide" or getattr(options, "wide", False)
     command: Callable[[argparse.Namespace], int] = options.run
     signals.raised()
     return command(options)
@@ -76,7 +88,7 @@ def _complain(error: PlacerError, as_json: bool) -> None:
             {name: getattr(fault, name) for name in ("file", "document", "object", "field", "found", "expected")}
             for fault in (error.faults if isinstance(error, BadInstance) else ())
         ]
-        document = {"error": type(error).__name__, "message": str(error), "faults": faults}
+        document = headed("Error", {"error": type(error).__name__, "message": str(error), "faults": faults})
         print(json.dumps(document, indent=2), file=sys.stderr)
     else:
         most = FAULTS_SHOWN if sys.stderr.isatty() else None
@@ -97,21 +109,72 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
         theirs would be imported for nothing; so are the families of ``generate`` for another one, because their options
         are read from their code, whose import takes longer than a whole ``placer --version``.
     """
-    version = json.dumps({"placer": __version__}) if as_json else f"placer {__version__}"
+    version = json.dumps(headed("Version", {"placer": __version__})) if as_json else f"placer {__version__}"
     top = Parser(
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
-        epilog="`placer COMMAND --help` tells more. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
+        epilog="`placer help COMMAND` says more of one. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
         "instance, 4 nothing found in time, 5 --require-all not met, 6 cluster error.",
     )
-    top.set_defaults(json=False, quiet=False)
+    top.set_defaults(json=False, quiet=False, format=None)
     top.add_argument("--version", action="version", version=version, help="print the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help="one of")
     if asked in ("solve", "verify", "expand"):
         _add_deciding(commands)
     else:
         _add_all(commands, families=asked in (None, "generate"))
+    top.command_groups = help_texts.GROUPS
+    for each in leaves(top):
+        _complete(each)
     return top
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Add to a command the format of what it prints where it writes no file, its examples, and ``--help-all``."""
+    if "-o" not in parser._option_string_actions:
+        text = f"how to print: {', '.join(FORMATS)}"
+        parser.add_argument("-o", "--output", dest="format", choices=FORMATS, metavar="FORMAT", help=text)
+    if any(getattr(each, "hidden", False) for each in parser._actions):
+        text = "show this help and the flags of leader election, and exit"
+        parser.add_argument("--help-all", action=HelpAll, nargs=0, default=argparse.SUPPRESS, help=text)
+    name = parser.prog.partition(" ")[2]
+    family = f"placer {name} -o instance.yaml", f"placer {name} | placer solve -"
+    parser.epilog = "\n".join([EXAMPLES, *(f"  {each}" for each in help_texts.EXAMPLES.get(name, family))])
+
+
+def _add_version(commands: Any) -> None:
+    """Add ``version``, which is ``--version``."""
+
+    def run(options: argparse.Namespace) -> int:
+        if options.json:
+            tell(headed("Version", {"placer": __version__}), options, [__version__])
+        else:
+            print(f"placer {__version__}")
+        return OK
+
+    add_command(commands, "version", "print the version", run)
+
+
+def _add_help(commands: Any) -> None:
+    """Add ``help``, which is ``--help`` of a command."""
+
+    def run(options: argparse.Namespace) -> int:
+        with suppress(SystemExit):
+            parser().parse_args([*options.words, "--help"])
+        return OK
+
+    words = add_command(commands, "help", "print the help of a command", run)
+    words.add_argument("words", nargs="*", metavar="COMMAND", help="which; default: all commands in a line each")
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Give the parsers of commands that have none below them."""
+    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    for action in below:
+        for each in action.choices.values():
+            yield from leaves(each)
+    if not below:
+        yield parser
 
 
 def _add_deciding(commands: Any) -> None:
@@ -129,6 +192,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
         configuring,
         explaining,
         preempting,
+        queueing,
         reporting,
         running,
         snapshotting,
@@ -137,6 +201,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
     from placer.laboratory.commands import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
+    queueing.add_queue(commands)
     explaining.add_explain(commands)
     preempting.add_preempt(commands)
     preempting.add_defrag(commands)
@@ -153,3 +218,5 @@ def _add_all(commands: Any, *, families: bool) -> None:
     checking.add_check(commands)
     configuring.add_config(commands)
     completing.add_completion(commands)
+    _add_version(commands)
+    _add_help(commands)

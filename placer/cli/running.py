@@ -17,7 +17,7 @@ from placer.cli.pass_flags import add_pass_flags, configured, pass_options, valu
 from placer.cli.signals import StopSignals
 from placer.errors import ClusterError
 from placer.terminal import OK, add_command
-from placer.version import __version__
+from placer.version import API_VERSION, __version__
 
 if TYPE_CHECKING:
     from placer.cluster import Client
@@ -41,8 +41,8 @@ def add_run(commands: Any) -> None:
 class _LoopTeller:
     """Prints a line for each pass, and says once why none is made."""
 
-    def __init__(self, signals: StopSignals, phase: Callable[[str], None]) -> None:
-        self._signals, self._phase = signals, phase
+    def __init__(self, signals: StopSignals, phase: Callable[[str], None], form: str | None) -> None:
+        self._signals, self._phase, self._format = signals, phase, form
         self._why = ""
         #: That of the last pass that was not broken off; before the first one, whether it is known who makes them.
         self.exit_code = OK
@@ -65,7 +65,7 @@ class _LoopTeller:
         code = _exit_code(done)
         if code != OK or not done.interrupted:
             self.exit_code, self._is_first = code, False
-        _tell(done)
+        _tell(done, self._format)
         self._signals.gently(False)
 
     def standing_by(self, why: str) -> None:
@@ -120,7 +120,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
         client.heard.extend(each.request for each in metrics)
         stack.enter_context(signals.heeded())
         progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
-        teller = _LoopTeller(signals, progress.phase)
+        teller = _LoopTeller(signals, progress.phase, options.format)
         with suppress(KeyboardInterrupt):
             run_loop(client, wanted, signals.stop, teller, inspection, *metrics, make=make_room_pass)
         signals.answered()
@@ -163,7 +163,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
             raise
         finally:  # whatever happened, what was bound is told
             signals.answered()
-            _tell(done)
+            _tell(done, options.format)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)
     paused = done.paused()
@@ -173,9 +173,16 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
     return _exit_code(done)
 
 
-def _tell(done: Pass) -> None:
-    """Print the line of a pass, and a warning where it could not be kept."""
-    print(json.dumps(_summary(done)), flush=True)
+def _tell(done: Pass, form: str | None) -> None:
+    """Print the line of a pass, in YAML a document, of ``name`` what it bound; and a warning where it was not kept."""
+    from placer.manifests.writing import to_yaml
+
+    if form == "yaml":
+        print(f"---\n{to_yaml(_summary(done))}", end="", flush=True)
+    elif form == "name":
+        print("".join(f"pod/{bind.pod}\n" for gang in done.gangs for bind in gang.bound), end="", flush=True)
+    else:
+        print(json.dumps(_summary(done)), flush=True)
     if done.not_saved is not None:
         print(f"placer: warning: the pass was not saved: {done.not_saved}", file=sys.stderr, flush=True)
 
@@ -187,6 +194,8 @@ def _exit_code(done: Pass) -> int:
 def _summary(done: Pass) -> dict[str, Any]:
     """The one line of JSON that reports the pass."""
     return {
+        "apiVersion": API_VERSION,
+        "kind": "Pass",
         "time": done.began.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "version": __version__,
         "pass": done.identifier,

@@ -6,18 +6,18 @@ import argparse
 import json
 import sys
 import time
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.terminal import ENDINGS, OK, add_command, writable, written
+from placer.deadline import duration
+from placer.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Client, Snapshot
     from placer.cluster.reading.gang_record import RecordedGangs
     from placer.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_cluster", "add_cooling", "add_lease", "add_snapshot", "lease_of"]
+__all__ = ["add_cooling", "add_lease", "add_snapshot", "lease_of"]
 
 
 def add_snapshot(commands: Any) -> None:
@@ -27,58 +27,46 @@ def add_snapshot(commands: Any) -> None:
     parser.add_argument(
         "--scheduler-name",
         metavar="NAME",
-        default="placer",
-        help="whose pending pods are ours, '*': any scheduler's (default placer)",
+        default="*",
+        help="whose pending pods are ours (default '*': any scheduler's)",
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is written")
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="replace every name, label value and reference by another one; the decision stays the same",
+        help="replace every name, label value and reference by another one; the decision is the same",
     )
     add_cooling(parser)
     add_lease(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
-    )
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say which cluster."""
-    group = parser.add_argument_group("cluster")
-    group.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
-    )
-    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
+    add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
 
 
 def add_cooling(parser: Any) -> None:
     """Add the flag for nodes that cool down."""
     parser.add_argument(
         "--cool-down",
-        type=float,
+        type=duration,
         default=300.0,
-        metavar="SECONDS",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
-        "several kubelets reject backs off itself",
+        metavar="DURATION",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
+        "workload that several kubelets reject is retried with back-off",
     )
 
 
 def add_lease(parser: Any) -> None:
-    """Add the flags that say which Lease, and so where the record of half-bound gangs is."""
-    parser.add_argument(
+    """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
+    namespace = parser.add_argument(
         "--leader-elect-resource-namespace",
         metavar="NAMESPACE",
         help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
         "pod this runs in, else placer)",
     )
-    parser.add_argument(
+    name = parser.add_argument(
         "--leader-elect-resource-name",
         metavar="NAME",
         help="of that Lease; the record is called NAME-gangs (default placer)",
     )
+    namespace.hidden = name.hidden = True
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:
@@ -162,9 +150,7 @@ def _write(snapshot: Snapshot, target: str) -> None:
     else:
         from placer.terminal import write
 
-        text = BytesIO()
-        snapshot.write_text(text)
-        write(json.loads(text.getvalue()), target)
+        write(json.loads(snapshot.text().data), target)
 
 
 def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
@@ -172,7 +158,8 @@ def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
     seconds = round(time.monotonic() - options.began, 1)
     if options.json:
         document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
-        print(json.dumps({**document, "resourceVersions": dict(snapshot.versions), "seconds": seconds}, indent=2))
+        document |= {"resourceVersions": dict(snapshot.versions), "seconds": seconds}
+        tell(headed("SnapshotSummary", document), options, [options.output])
     else:
         told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
         print(f"{options.output}: {told}; {seconds} s")

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import namespace_budget
+from placer.cli.sources import add_source, namespace_budget, source, source_words
+from placer.deadline import duration
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
-from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
+from placer.terminal import (
+    OK,
+    add_command,
+    add_inputs,
+    add_output,
+    add_reading,
+    add_what_if,
+    console,
+    headed,
+    put,
+    read_instance,
+    tell,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.document import PlacementDocument
@@ -25,11 +40,10 @@ VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
-    add_reading(parser, lenient=True)
+    add_source(parser)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
-    search.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the whole call (default 60)")
+    search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
     search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
@@ -37,22 +51,20 @@ def add_solve(commands: Any) -> None:
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
     )
     search.add_argument(
-        "--namespace-budget", default="off", metavar="BUDGET", help="what each namespace may cost, or default (off)"
+        "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
     add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
-    output.add_argument(
-        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(output, "the Placement: .json, .yaml, each also .gz; - is stdout")
     output.add_argument("--bindings", metavar="FILE", help="the bindings as a v1 List of v1 Bindings, in plan order")
 
 
 def add_verify(commands: Any) -> None:
     """Add ``verify`` and its flags."""
     parser = add_command(commands, "verify", "judge any placement, print every violation", _verify)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_inputs(parser, "files, folders or -", needed=True)
     parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
     add_reading(parser, lenient=True)
 
@@ -60,11 +72,9 @@ def add_verify(commands: Any) -> None:
 def add_expand(commands: Any) -> None:
     """Add ``expand`` and its flags."""
     parser = add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_inputs(parser, "files, folders or -", needed=True)
     add_reading(parser)
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
-    )
+    add_output(parser, "where to write; default standard output", "-")
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -78,9 +88,10 @@ def _solve(options: argparse.Namespace) -> int:
     budget = namespace_budget(options.namespace_budget)
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     writable(targets)
+    paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
         progress.phase("reading")
-        instance = within_budget(read_instance(options, options.instance), budget)
+        instance = within_budget(read_instance(options, paths), budget)
         progress.knows(instance)
         result = solve(
             instance,
@@ -114,11 +125,13 @@ def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:
     """Print the Placement, or what a person reads of it."""
     if options.json:
-        write(document.as_dict(), "-")
+        tell(document.as_dict(), options)
     else:
+        from placer.cli.queueing import with_steps
         from placer.summary import print_summary
 
-        print_summary(result, console(), wide=options.wide, document=document)
+        steps = partial(with_steps, result.instance, source=source_words(options))
+        print_summary(result, console(), wide=options.wide, document=document, steps=steps)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:
@@ -157,7 +170,7 @@ def _verify(options: argparse.Namespace) -> int:
             "findings": [each.as_dict() for each in findings],
             "notRead": {"unknown": list(unread.unknown), "notJudged": list(unread.not_judged)},
         }
-        print(json.dumps(document, indent=2))
+        tell(headed("Verification", document), options)
     else:
         terminal = console()
         print_violations(instance, placement, violations, terminal)
@@ -172,7 +185,7 @@ def _expand(options: argparse.Namespace) -> int:
 
     writable([Path(options.output)] if options.output != "-" else [])
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
-    write(documents, options.output, as_json=options.json or None)
+    put(documents, options)
     if not documents:
         print("placer: no workload among these objects makes pods that are not there already", file=sys.stderr)
     for finding in findings:

@@ -22,7 +22,7 @@ __all__ = ["discover_file"]
 _INFINIBAND = re.compile(r'^\s*(?:switchguid=|caguid=|(?:Switch|Ca|Rt)\s+\d+\s+")', re.MULTILINE)
 _CONF = re.compile(r"^\s*(?:SwitchName|BlockName|BlockSizes|RingName)\s*=", re.MULTILINE | re.IGNORECASE)
 _EXPECTED = (
-    "the output of ibnetdiscover, Slurm's topology.conf or topology.yaml, or what topograph writes (these, its JSON, "
+    "the output of ibnetdiscover, Slurm's topology.conf or topology.yaml, or files of topograph (these, its JSON, "
     "or its ConfigMap)"
 )
 #: Keys of the ConfigMap that topograph's Slinky engine writes.

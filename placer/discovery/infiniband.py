@@ -305,7 +305,7 @@ def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterato
         if several:
             count = sum(titles[name].count(", ") + 1 for name in several)
             word = "domain" if len(several) == 1 else "domains"
-            told = f"{count:,} switches of level {tier} make {len(several):,} {word} by what they are linked to"
+            told = f"{count:,} switches of level {tier} make {len(several):,} {word} by their links"
             yield f"{told}, such as {shown(titles[several[0]])}"
 
 

@@ -90,7 +90,7 @@ def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
     others = f" and {len(first) - 4} more" if len(first) > 4 else ""
     example = f"{', '.join(map(shown, first[:4]))}{others}"
     word = "domain" if len(several) == 1 else "domains"
-    return (f"{count:,} switches share what hangs on them and make {len(several):,} {word}, such as {example}",)
+    return (f"{count:,} switches have the same hosts and make {len(several):,} {word}, such as {example}",)
 
 
 def tree_from(

@@ -19,5 +19,6 @@ module              what it does
 ``question``        what is asked, from the command's arguments
 ``explanation``     all of it for each group asked about
 ``jobs``            a job that is not submitted yet
+``prices``          the next step for groups that wait, and what must go for it
 ==================  ==================================================================================
 """

@@ -21,19 +21,20 @@ __all__ = ["Correction", "GroupCause", "corrections"]
 #: Sets beside the smallest one.
 OTHERS = 2
 
-#: What stands aside where a rule is lifted, for causes of which no single rule of counting says more.
-_ASIDE = {
-    "InvalidGroup": "what contradicts itself in the group is set aside",
-    "GangIncomplete": "the minimum is what exists",
-    "Unsupported": "what is not modelled is set aside",
-    "NoEligibleNode": "taints, selectors, affinity, cordons and readiness of nodes are set aside",
-    "QueueCapability": "its Queue is set aside",
-    "InsufficientResources": "there is more room on the nodes",
-    "TopologyTooNarrow": "its limits of tiers and of node labels are set aside",
-    "Exclusive": "several may share a domain",
-    "NumaAlignment": "NUMA zones are set aside",
-    "NetworkCost": "costs of calls are set aside",
-    "Bandwidth": "bandwidths of links are set aside",
+#: The condition under which a group fits, for causes of which no single rule of counting says more.
+_CONDITION = {
+    "InvalidGroup": "without the contradiction in the group",
+    "GangIncomplete": "with the existing pods as its minimum",
+    "Unsupported": "without its unsupported fields",
+    "NoEligibleNode": "if taints, selectors, affinity, cordons and readiness of nodes are ignored",
+    "QueueClosed": "with its Queue open to it",
+    "QueueCapability": "without the limits of its Queue",
+    "InsufficientResources": "where nodes have more room",
+    "TopologyTooNarrow": "without its limits of tiers and of node labels",
+    "Exclusive": "where several may share a domain",
+    "NumaAlignment": "without alignment to NUMA zones",
+    "NetworkCost": "without the costs of calls",
+    "Bandwidth": "without the bandwidths of links",
 }
 
 
@@ -133,7 +134,7 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
     said = _missing(group, codes, placement) if code == "InsufficientResources" else ""
     if code == "NoEligibleNode":
         said = refused_words(group.instance, placement)
-    return said or f"fits where {_ASIDE.get(code, 'this rule is set aside')}"
+    return said or f"fits {_CONDITION.get(code, 'without this rule')}"
 
 
 def _missing(group: LoneGroup, codes: frozenset[str], placement: Placement) -> str:

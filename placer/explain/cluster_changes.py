@@ -47,9 +47,10 @@ def larger_queues(question: Question) -> Iterator[Change]:
 
 def _placed_without_queues(question: Question) -> list[Pod]:
     """New pods of a placement that looks at no queue; none where that is not the matter, or does not help."""
-    if "QueueCapability" not in question.codes:
+    codes = frozenset({"QueueClosed", "QueueCapability"})
+    if question.codes.isdisjoint(codes):
         return []
-    found = question.decide(question.instance, frozenset({"QueueCapability"})).placement
+    found = question.decide(question.instance, codes).placement
     return [] if found is None else [question.instance.pods[key] for key in found.node_of]
 
 

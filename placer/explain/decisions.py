@@ -80,7 +80,10 @@ def _calls(instance: Instance, pod: Pod) -> bool:
 _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
     "InvalidGroup": lambda _, group: group.invalid is not None,
     "Unsupported": _pods_ask(lambda _, pod: bool(pod.unsupported)),
-    "QueueCapability": _pods_ask(lambda _, pod: pod.queue is not None),
+    "QueueClosed": _pods_ask(lambda instance, pod: instance.closed_queue(pod.queue, pod.namespace) is not None),
+    "QueueCapability": _pods_ask(
+        lambda instance, pod: any(instance.queues[name].capability for name in instance.queue_path(pod.queue))
+    ),
     "TopologyTooNarrow": _is_limited,
     "Exclusive": _pods_ask(_is_exclusive),
     "NumaAlignment": _pods_ask(lambda instance, pod: bool(instance.aligning_nodes) and pod.numa is not None),
@@ -90,7 +93,10 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
 
 
 #: Causes for which the arrays leave pods of a group out: lifted, they tell which other rules concern it.
-_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueCapability", "InsufficientResources"})
+_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClosed", "InsufficientResources"})
+
+#: Causes that are set aside in the group and its queues, not by a rule that is off: of C11, one part holds.
+_BY_NAME = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClosed", "QueueCapability"})
 
 
 class LoneGroup:
@@ -212,9 +218,10 @@ class _World:
     def allows(self, placement: Placement) -> bool:
         """Whether a placement makes the group ready and keeps every rule but those that are set aside.
 
-        Rules are those of the instance before anything was lifted, apart from what the group itself asks for.
+        Rules are those of the instance before anything was lifted, apart from what the group asks for and its queues
+        say.
         """
-        asks = self.codes & {"InvalidGroup", "GangIncomplete", "Unsupported"}
+        asks = self.codes & _BY_NAME
         off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
         judged = lift(self.original, self.key, frozenset(asks))
         judged = replace(judged, policy=replace(judged.policy, rules_off=judged.policy.rules_off | off))

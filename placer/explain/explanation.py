@@ -20,7 +20,7 @@ from placer.explain.lifts import RULES_OF, rules_of
 from placer.explain.question import Question
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
-from placer.instance.group_names import CalledGroup, one_of
+from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
 from placer.methods.first_fit import FIRST_FIT, first_fit
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -39,6 +39,7 @@ __all__ = [
     "find_group",
     "gates_words",
     "place_by_search",
+    "reasons_of",
     "waiting",
 ]
 
@@ -90,6 +91,12 @@ class Explanation:
     equal: tuple[GroupKey, ...] = ()
     empty: bool = False
 
+    def __str__(self) -> str:
+        """The group with its reason, and a line for each change that was tried."""
+        unknown = "it does not wait" if self.admitted else "the reason was not decided in time"
+        said = unknown if self.reason is None else self.reason.message
+        return "\n".join([f"{self.group}: {said}", *(f"  - {each.change.message}" for each in self.changes)])
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
         sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]
@@ -122,32 +129,44 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
     }
 
 
-def find_group(case: Case, words: str) -> GroupKey:
+def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """Find a group by what a user calls it; a pod stands for its group.
+
+    Parameters
+    ----------
+    case
+        The input.
+    words
+        ``[KIND[.GROUP]/][NAMESPACE/]NAME``.
+    namespace
+        The one that is meant where the words state none; None: ``home``, else the only one.
+    home
+        The user's own namespace.
 
     Raises
     ------
     UsageError
         There is none with a pending pod, or there are several.
     """
-    instance, name = case.instance, CalledGroup.of(words)
-    found = name.groups(instance)
+    instance, name = case.instance, CalledGroup.of(words, namespace)
+    found = name.groups(instance, home)
     if len(found) > 1:
         raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
-    held = _held(case, name.place, found)
+    held = _held(case, name, found)
     if found and not held:
         return found.pop()
-    runs = instance.pods.get(name.place)
-    what = held or "no group, and no pod that waits, has that name"
-    if runs is not None and runs.node is not None:
-        what = f"found a pod on Node {runs.node}, expected one that waits"
-    raise UsageError(f"--group {words}: {what}; {_waiting(instance)}")
+    runs = next((pod for key, pod in instance.pods.items() if name.means_pod(key) and pod.node is not None), None)
+    if held or runs is not None:
+        what = f"found a pod on Node {runs.node}, expected one that waits" if runs is not None else held
+        raise UsageError(f"--group {words}: {what}")
+    what = "no group, and no pod that waits, has that name"
+    raise UsageError(f"--group {words}: {what}; {waiting_like(instance, name)}")
 
 
-def _held(case: Case, place: tuple[str, str], found: set[GroupKey]) -> str:
+def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
     """The scheduling gates by which a pod, or all there is of a group, is held back, in words; empty: by none."""
     keys = {key for key in found if not case.instance.groups[key].pending and not case.instance.groups[key].bound}
-    gated = {key: pod for key, pod in case.gated.items() if key == place or pod.group in keys}
+    gated = {key: pod for key, pod in case.gated.items() if name.means_pod(key) or pod.group in keys}
     return f"found {gates_words(gated)}, expected pods that wait without" if gated else ""
 
 
@@ -162,12 +181,6 @@ def gates_words(gated: Mapping[Key, Gated]) -> str:
     names = sorted({name for pod in gated.values() for name in pod.gates})
     gates = f"scheduling gate{'s' if len(names) > 1 else ''} {and_list(names)}"
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
-
-
-def _waiting(instance: Instance) -> str:
-    """Some groups that wait, in words."""
-    names = sorted(f"{group.key.namespace}/{group.key.name}" for group in instance.groups.values() if group.pending)
-    return f"one of {', '.join(some(names, NAMED))}" if names else "none waits"
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
@@ -209,7 +222,7 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
         return Placed(instance, first_fit(instance, Deadline.within(FIRST_FIT)))
     if placed is None:
         raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
-    told = _reasons(placed, deadline)
+    told = reasons_of(placed, deadline)
     asked = told.values() if keys is None else [told[key] for key in keys if key in told]
     beaten = any(reason.code in ("Outcompeted", "NotDecided") for reason in asked)
     return (place_by_search(case.instance, deadline) if beaten else None) or placed
@@ -243,7 +256,7 @@ def explain(
         As :func:`as_things_stand`.
     """
     placed = placed or as_things_stand(case, deadline, keys)
-    told = _reasons(placed, deadline)
+    told = reasons_of(placed, deadline)
     keys = waiting(placed) if keys is None else keys
     equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
@@ -279,7 +292,9 @@ def _waiting_like(
     return tuple(sorted(each for each in equal.get(key, ()) if each != key and (equal[each], told.get(each)) == kind))
 
 
-def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
+def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
+    """Why pods of groups wait beside what is placed; all of them are late where the time does not suffice."""
+
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)
         return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
@@ -342,7 +357,7 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
     beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
     message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
-    message = message.replace("beside this placement", "beside the waiting groups that are placed")
+    message = message.replace("with this placement", "with the waiting groups that are placed")
     named = beside.cause is not None and beside.cause.holds is None
     rivals = "" if named else _rivals(case.instance, placed, lone)
     return GroupCause("Outcompeted", rules, f"{message}; {rivals}" if rivals else message)

@@ -155,7 +155,7 @@ def _one_limit(written: GroupObject) -> Iterator[Change]:
     for gone, kept in (_LIMIT_FIELDS, _LIMIT_FIELDS[::-1]) if both else ():
         said = [f"{name} ({', '.join(sorted({str(each[name]) for _, each in both}))})" for name in (gone, kept)]
         edits = tuple(written.set(f"{path}.{gone}", None) for path, _ in both)
-        yield Change(f"leave out {said[0]} beside {said[1]}", (CORRECT, len(edits)), set_=edits)
+        yield Change(f"leave out {said[0]} next to {said[1]}", (CORRECT, len(edits)), set_=edits)
 
 
 def _without_fields(pod: Pod) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from placer.dense import Dense
 from placer.explain.cases import without_waiting
-from placer.instance import Constraints, Group, GroupKey, Instance, NetworkTopology, Pod, SubGroup
+from placer.instance import Constraints, Group, GroupKey, Instance, NetworkTopology, Pod, Queue, SubGroup
 from placer.instance.problem import NO_TIER
 from placer.quantity import Resources
 from placer.reasons.relaxations import LADDER
@@ -21,6 +21,7 @@ RULES_OF: Mapping[str, tuple[str, ...]] = {
     "GangIncomplete": ("C5", "C6"),
     "Unsupported": ("C4",),
     "NoEligibleNode": ("C3",),
+    "QueueClosed": ("C11",),
     "QueueCapability": ("C11",),
     "InsufficientResources": ("C2",),
     "TopologyTooNarrow": ("C7",),
@@ -131,9 +132,15 @@ def _anywhere(instance: Instance, group: Group) -> Instance:
     return _with_group(_without_rule("C7")(instance, group), replace(group, topology=None, policies=policies))
 
 
-def _in_no_queue(instance: Instance, group: Group) -> Instance:
-    freed = _with_pods(instance, group, lambda pod: replace(pod, queue=None))
-    return _with_group(freed, replace(freed.groups[group.key], queue=None))
+def _with_queues(change: Callable[[Queue], Queue]) -> Lift:
+    """Every queue changed in which a pending pod of the group would count."""
+
+    def lifted(instance: Instance, group: Group) -> Instance:
+        names = {name for key in group.pending for name in instance.queue_path(instance.pods[key].queue)}
+        changed = {name: change(instance.queues[name]) for name in names}
+        return instance.keeping_held(queues={**instance.queues, **changed})
+
+    return lifted
 
 
 #: Cause to how it is lifted by name. One that is not here is lifted in the arrays, as ``placer.reasons`` does it.
@@ -142,7 +149,8 @@ LIFTED: Mapping[str, Lift] = {
     "GangIncomplete": _existing_minimum,
     "Unsupported": _supported,
     "NoEligibleNode": _eligible,
-    "QueueCapability": _in_no_queue,
+    "QueueClosed": _with_queues(lambda queue: replace(queue, open=True, namespaces=None)),
+    "QueueCapability": _with_queues(lambda queue: replace(queue, capability={})),
     "InsufficientResources": _roomy,
     "TopologyTooNarrow": _anywhere,
     "Exclusive": _without_rule("C15"),

@@ -1,14 +1,24 @@
-"""Names by which users call a group: ``NAMESPACE/NAME``, with kind and API group before it where two share that."""
+"""Names by which users call a group, and the groups that namespace, labels and names select."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from placer.errors import UsageError
 from placer.instance.keys import GroupKey, Key
-from placer.instance.problem import Instance
+from placer.instance.problem import Instance, Pod
+from placer.kube.kinds import alike
+from placer.manifests.label_selectors import matches, parse_label_selector
 
-__all__ = ["CalledGroup", "full_name", "one_of"]
+__all__ = ["HOME", "CalledGroup", "asked_groups", "full_name", "group_of", "one_of", "waiting_like"]
+
+NAMED = 8  #: groups that wait, of those that a message names
+
+HOME = "default"  #: the namespace of a user who states none
+
+Named = TypeVar("Named", Key, GroupKey)
 
 #: How a kind may be written in place of ``podgroup``, as kubectl takes it.
 _PODS = ("pod", "pods", "po")
@@ -33,48 +43,133 @@ class CalledGroup:
 
     Parameters
     ----------
-    place
-        Namespace and name.
+    name
+        Its name, or that of one of its pods.
+    namespace
+        None: not stated.
     kind, api_group
         What stands before these; empty: nothing.
     """
 
-    place: Key
+    name: str
+    namespace: str | None = None
     kind: str = ""
     api_group: str = ""
 
     @classmethod
-    def of(cls, words: str) -> CalledGroup:
-        """Read ``[KIND[.GROUP]/]NAMESPACE/NAME``; a name alone is in ``default``.
+    def of(cls, words: str, namespace: str | None = None) -> CalledGroup:
+        """Read ``[KIND[.GROUP]/][NAMESPACE/]NAME``, in ``namespace`` where the words state none.
 
         Examples
         --------
-        >>> CalledGroup.of("ml/train").place, CalledGroup.of("podgroup.kueue.x-k8s.io/ml/train").api_group
-        (Key(namespace='ml', name='train'), 'kueue.x-k8s.io')
+        >>> CalledGroup.of("ml/train")
+        CalledGroup(name='train', namespace='ml', kind='', api_group='')
+        >>> CalledGroup.of("podgroup.kueue.x-k8s.io/ml/train").api_group, CalledGroup.of("pod/train-0").kind
+        ('kueue.x-k8s.io', 'pod')
         """
         head, _, rest = words.partition("/")
         kind, _, api_group = head.lower().partition(".")
-        is_kind = kind in _KINDS and (bool(api_group) or "/" in rest)
-        namespace, slash, name = (rest if is_kind else words).partition("/")
-        place = Key(namespace, name) if slash else Key("default", namespace)
-        return cls(place, kind, api_group) if is_kind else cls(place)
+        is_kind = kind in _KINDS and bool(rest)
+        stated, _, name = (rest if is_kind else words).rpartition("/")
+        place = stated or namespace
+        return cls(name, place, kind, api_group) if is_kind else cls(name, place)
 
-    def groups(self, instance: Instance) -> set[GroupKey]:
-        """Find the groups that are meant: those with pending pods where there are any, else the group of a pod."""
-        named = {key for key in instance.groups if key[1:] == self.place and self._means(key)}
-        return {key for key in named if instance.groups[key].pending} or named or self._of_pod(instance)
+    def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
+        """Find the groups that are meant: those with pending pods where there are any, else the group of a pod.
+
+        Without a namespace they are those in ``home`` where it has some, else those in any namespace.
+        """
+        named = self._named(instance, home)
+        found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
+        if not found and self.namespace is None and self.kind and not self.api_group:  # a namespace may be called so
+            return CalledGroup(self.name, self.kind).groups(instance)
+        return found
+
+    def _named(self, instance: Instance, home: str) -> set[GroupKey]:
+        return self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
+
+    def means_pod(self, key: Key) -> bool:
+        """Whether a pod has this name."""
+        return key.name == self.name and self.namespace in (None, key.namespace)
+
+    def _inside(self, keys: set[Named], home: str) -> set[Named]:
+        """Those in the namespace; where none is stated, in the one of the user, else in any."""
+        inside = {key for key in keys if key.namespace == (home if self.namespace is None else self.namespace)}
+        return inside if inside or self.namespace is not None else keys
 
     def _means(self, key: GroupKey) -> bool:
         if not self.kind:
             return True
         return (self.kind in _PODS) is (key.kind == "Pod") and self.api_group in ("", key.api_group)
 
-    def _of_pod(self, instance: Instance) -> set[GroupKey]:
-        pod = instance.pods.get(self.place) if self.kind in ("", *_PODS) else None
-        group = pod.group if pod is not None else None
-        return {group} if group is not None and group in instance.groups else set()
+    def _of_pods(self, instance: Instance, home: str) -> set[GroupKey]:
+        """Groups of the pods of this name."""
+        if self.kind not in ("", *_PODS):
+            return set()
+        pods = self._inside({key for key in instance.pods if self.means_pod(key)}, home)
+        found = {instance.pods[key].group for key in pods}
+        return {key for key in found if key is not None and key in instance.groups}
+
+
+def asked_groups(
+    instance: Instance, namespace: str | None = None, selector: str | None = None, names: Iterable[str] = ()
+) -> list[GroupKey]:
+    """Find the groups that are asked about, in the order of the instance; a pod that runs in none is one of its own.
+
+    Parameters
+    ----------
+    instance
+        What was read.
+    namespace
+        Only groups of this one; None: of all.
+    selector
+        Only groups one of whose pods has these labels, as ``kubectl -l`` takes them; None: any.
+    names
+        Only groups that are called so (:class:`CalledGroup`); none: any.
+
+    Raises
+    ------
+    UsageError
+        The selector does not parse.
+    """
+    called = [CalledGroup.of(each, namespace).groups(instance) for each in names]
+    alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
+    found: Iterable[GroupKey] = (*instance.groups, *alone)
+    if called:
+        found = filter(set[GroupKey]().union(*called).__contains__, found)
+    if namespace is not None:
+        found = [key for key in found if key.namespace == namespace]
+    return list(found if selector is None else filter(_labelled(instance, selector).__contains__, found))
+
+
+def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
+    """The groups one of whose pods has the labels."""
+    try:
+        tests = parse_label_selector(selector)
+    except ValueError:
+        raise UsageError(f"-l: found {selector!r}, expected a selector such as app=train,!spare") from None
+    return {group_of(pod) for pod in instance.pods.values() if matches(tests, pod.labels)}
+
+
+def group_of(pod: Pod) -> GroupKey:
+    """Give the group of a pod; one in none is a group of its own."""
+    return GroupKey("", pod.namespace, pod.name) if pod.group is None else pod.group
 
 
 def one_of(keys: Iterable[GroupKey]) -> str:
     """Give the names among which the user has to choose."""
     return f"one of {', '.join(sorted(map(full_name, keys)))}"
+
+
+def waiting_like(instance: Instance, called: CalledGroup) -> str:
+    """Say which group that waits has a name like this one, or which groups wait."""
+    waiting = sorted(f"{key.namespace}/{key.name}" for key, group in instance.groups.items() if group.pending)
+    if not waiting:
+        return "nothing waits"
+    by_name = {each.partition("/")[2]: each for each in waiting}
+    by_name |= {each.partition("/")[2]: each for each in waiting if each.startswith(f"{called.namespace}/")}
+    like = alike(called.name, by_name)  # in its namespace, else in any, which may be the one that is meant
+    if like is not None:
+        return f"found like it: {by_name[like]}"
+    more = f" and {len(waiting) - NAMED:,} more" if len(waiting) > NAMED else ""
+    return f"expected one of {', '.join(waiting[:NAMED])}{more}"

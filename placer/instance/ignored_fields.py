@@ -97,7 +97,7 @@ def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:
     if name and pod.metadata.uid is None and not pod.spec.overhead:  # an API server writes them into the pods it admits
         yield (
             "spec.runtimeClassName",
-            f"{name} decides nothing: what its RuntimeClass adds (overhead, nodes) is not read",
+            f"{name} decides nothing: overhead and node selector of its RuntimeClass are not read",
         )
     for volume in pod.spec.volumes or ():
         for attribute, field in _DISKS.items():

@@ -11,7 +11,7 @@ from placer.instance.mark_gangs import VOLCANO_GANG
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
 from placer.instance.queues import QUEUE_ANNOTATION
-from placer.kube.base import controller
+from placer.kube.base import LEFT_OUT, controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
     KAI_GROUP,
@@ -57,10 +57,13 @@ _OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP, *VOLCANO_GANG))
 
 
 def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, marks of pods that decide nothing: on the wrong side, or anywhere."""
+    """Note, once per key, marks of pods that decide nothing: on the wrong side, or anywhere; and text left out."""
     for pod in pods:
-        for _, words in _ignored(pod.metadata.labels or {}, pod.metadata.annotations or {}):
-            findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", " decides nothing", f"{words} of ")
+        name, notes = f"Pod {pod.namespace}/{pod.name}", pod.metadata.annotations or {}
+        if LEFT_OUT in notes:
+            findings.several("FieldIgnored", name, " decides nothing", "text beyond 64 KiB of ")
+        for _, words in _ignored(pod.metadata.labels or {}, notes):
+            findings.several("FieldIgnored", name, " decides nothing", f"{words} of ")
 
 
 def note_marks_around(instance: Instance, objects: Objects, findings: Findings) -> None:

@@ -95,7 +95,7 @@ from placer.instance.notices import (
 )
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
-from placer.instance.pod_states import Ownership, is_daemon, set_aside
+from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
 from placer.instance.problem import (
     DEFAULT_OS,
     LEVELS,
@@ -429,6 +429,8 @@ def make_instance(
         digest=objects.sha256,
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,
+        schedulers=pending_by_scheduler(pods_written, ownership),
+        of_cluster=cluster,
         set_aside=set_aside(pods_written, ownership),
         absent_work=absent_work(objects, ownership),
     )

@@ -114,10 +114,20 @@ def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
     return found
 
 
-def dearest(instance: Instance, budget: NamespaceBudget | None) -> list[NamespaceCost]:
-    """Who costs what: the namespaces that spend the largest part of a budget, the default one where there is none."""
+def dearest(instance: Instance, budget: NamespaceBudget | None, most: int | None = NAMED) -> list[NamespaceCost]:
+    """Who costs what: the namespaces that spend the largest part of a budget, the default one where there is none.
+
+    Parameters
+    ----------
+    instance
+        Any instance.
+    budget
+        Of each namespace; None: the default one.
+    most
+        Most namespaces; None: all.
+    """
     costs = namespace_costs(instance).values()
-    return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:NAMED]
+    return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:most]
 
 
 def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:

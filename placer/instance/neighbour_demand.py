@@ -75,7 +75,7 @@ def too_many_neighbours(spec: PodSpec) -> Iterator[str]:
     yield from longer("spec.affinity.podAntiAffinity", "terms", len(rivals), _MOST_TERMS)
     yield from longer("spec.topologySpreadConstraints", "constraints", len(spread), _MOST_TERMS)
     values = sum(map(_values_of_term, (*attracting, *rivals))) + sum(map(_values, spread))
-    yield from longer("spec", "names and values in what it says of other pods", values, MOST_VALUES)
+    yield from longer("spec", "names and values in its terms about other pods", values, MOST_VALUES)
 
 
 def _values_of_term(term: PodAffinityTerm) -> int:

@@ -311,7 +311,7 @@ def read_network(
         name: str | None = NETPERF_COSTS
         weights = _named(lists, NETPERF_COSTS)
         if weights is not None and _costs(weights, key, findings) != costs:
-            message = f"NetworkTopology {key}: its list {NETPERF_COSTS} is not what its ConfigMap says, which counts"
+            message = f"NetworkTopology {key}: its list {NETPERF_COSTS} differs from its ConfigMap, which counts"
             findings.add("NetperfListDiffers", f"NetworkTopology {key}", message)
     else:
         weights = _list(lists, policy.network_weights, key, findings)

@@ -70,7 +70,7 @@ def note_ignored(objects: Objects, findings: Findings) -> None:
 def _message(unknown: UnknownField) -> str:
     others = f", here and in {unknown.count - 1:,} more" if unknown.count > 1 else ""
     if not unknown.path:
-        return f"more fields of {unknown.kind} are unknown than are told, and objects after this one were not looked at"
+        return f"more fields of {unknown.kind} are unknown than are reported, and later objects were not checked"
     if unknown.path == "kind":
         return f"no kind {unknown.kind} is read{others}; found like it: {unknown.nearest}"
     if unknown.elsewhere:
@@ -295,8 +295,8 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     spec = application.spec
     algorithm = spec.topology_sorting_algorithm
     if algorithm is not None and algorithm not in ALGORITHMS:
-        known = f"none of {', '.join(ALGORITHMS)}: {DEFAULT_ALGORITHM} is used"
-        yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm {algorithm!r} is {known}"
+        known = f"expected one of {', '.join(ALGORITHMS)}; {DEFAULT_ALGORITHM} is used"
+        yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm: found {algorithm!r}, {known}"
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
 from placer.kube.base import Metadata, controller
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
 
-__all__ = ["HOLD_GATE", "Ownership", "gated_pods", "has_succeeded", "is_daemon", "scheduler_of", "set_aside"]
+__all__ = [
+    "HOLD_GATE",
+    "Ownership",
+    "gated_pods",
+    "has_succeeded",
+    "is_daemon",
+    "pending_by_scheduler",
+    "scheduler_of",
+    "set_aside",
+]
 
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -102,7 +111,16 @@ def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
             gated += 1
         elif ownership.state(pod) is not PodState.PENDING:
             others[scheduler_of(pod)] += 1
-    return SetAside(dict(sorted(others.items(), key=lambda each: (-each[1], each[0]))), gated)
+    return SetAside(_most_first(others), gated)
+
+
+def pending_by_scheduler(pods: Iterable[PodManifest], ownership: Ownership) -> dict[str, int]:
+    """Count the pods that are ours to place by the scheduler that they name, the most first."""
+    return _most_first(Counter(scheduler_of(pod) for pod in pods if ownership.state(pod) is PodState.PENDING))
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def gated_pods(pods: Iterable[PodManifest], ownership: Ownership) -> list[PodManifest]:

@@ -1053,6 +1053,10 @@ class Instance:
         Objects of kinds that placer does not read: kind to count.
     scheduler_name
         Whose pending pods are ours; None: any scheduler's.
+    schedulers
+        Scheduler to how many of our pending pods name it, the most first.
+    of_cluster
+        Whether it is what was in a cluster (``placer snapshot``).
     set_aside
         Pods that wait and are not ours.
     absent_work
@@ -1085,6 +1089,8 @@ class Instance:
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
     scheduler_name: str | None = None
+    schedulers: Mapping[str, int] = field(default_factory=dict)
+    of_cluster: bool = False
     set_aside: SetAside = field(default_factory=SetAside)
     absent_work: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
@@ -1097,10 +1103,15 @@ class Instance:
     def __repr__(self) -> str:
         """Say in one line how large it is."""
         groups = sum(bool(group.pending) for group in self.groups.values())
-        counts = ((len(self.nodes), "nodes"), (len(self.topology.hyper_nodes), "HyperNodes"), (len(self.pods), "pods"))
-        sizes = ", ".join(f"{count:,} {word}" for count, word in counts if count or word != "HyperNodes")
-        findings = f"; {len(self.findings):,} findings" if self.findings else ""
-        return f"<Instance: {sizes}, {len(self.pending):,} of them pending in {groups:,} groups{findings}>"
+        counts = ((len(self.nodes), "node"), (len(self.topology.hyper_nodes), "HyperNode"), (len(self.pods), "pod"))
+        sizes = ", ".join(_counted(count, word) for count, word in counts if count or word != "HyperNode")
+        findings = f"; {_counted(len(self.findings), 'finding')}" if self.findings else ""
+        waiting = f"{len(self.pending):,} of them pending in {_counted(groups, 'group')}"
+        return f"<Instance: {sizes}, {waiting}{findings}>"
+
+    def __dir__(self) -> list[str]:
+        """Names that readers look for, without those that only methods ask."""
+        return [name for name in super().__dir__() if name not in _FOR_METHODS]
 
     @cached_property
     def pending(self) -> tuple[Pod, ...]:
@@ -1238,6 +1249,18 @@ class Instance:
         there is no such queue (C11).
         """
         return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
+
+
+#: Names of an instance that say nothing to who reads one.
+_FOR_METHODS = (
+    *("aligning_nodes", "average_shares", "bound_spreads", "closed_queue", "keeping_held", "keeping_queue"),
+    *("leaving_spreads", "may_evict", "may_move", "most_moves", "moves_only", "need_weights", "queue_path"),
+    *("waiting_queue", "weights_of", "workload_pods", "_spreads"),
+)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:

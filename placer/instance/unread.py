@@ -59,7 +59,7 @@ def note_unread(objects: Objects, findings: Findings) -> None:
     """Note every object that cannot be read; from now on ``findings`` tells references to it from those to nothing."""
     for each in objects.unread:
         findings.unread.setdefault(each.label, set())
-        findings.add("Unreadable", each.label, f"{_said(each.label)}, and what depends on it waits: {each.wrong}")
+        findings.add("Unreadable", each.label, f"{_said(each.label)}, and its dependents wait: {each.wrong}")
 
 
 def _said(label: str) -> str:

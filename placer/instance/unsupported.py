@@ -20,8 +20,9 @@ from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
-from placer.kube.base import NodeSelector, controller
+from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
+from placer.legible import shown
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
@@ -41,8 +42,8 @@ __all__ = [
 
 
 _ONE_POD = "ReadWriteOncePod"
-#: Most resources that a pod requests, and most bytes of its labels and annotations.
-_MOST_RESOURCES, _MOST_TEXT = 200, 65_536
+#: Most resources that a pod requests, and most characters of what a snapshot says of text that it leaves out.
+_MOST_RESOURCES, _MOST_WORDS = 200, 200
 #: How the resource begins that every DeviceClass serves, before its name.
 _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
@@ -225,7 +226,9 @@ def text_bytes(metadata: Metadata) -> int:
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
     """More resources or text than is looked at: every pass has to carry them."""
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
-    yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), _MOST_TEXT)
+    yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
+    if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
+        yield shown(left_out, _MOST_WORDS)
 
 
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
@@ -262,7 +265,7 @@ def _own(pod: PodManifest) -> Iterator[str]:
 
 def _unsafe(sysctl: str) -> Iterator[str]:
     if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
-        yield f"spec.securityContext.sysctls: {sysctl}, which only a kubelet that is told to lets a pod set"
+        yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:

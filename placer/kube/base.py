@@ -61,6 +61,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 #: ``kubectl apply`` keeps the whole manifest in this annotation. No rule reads it, and on a large cluster it is 100 MB.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+#: Annotation, in a snapshot alone, of an object of which not all text is kept: what was left out, in words.
+LEFT_OUT = "placer.dev/left-out"
+#: Most bytes of labels and annotations of a pod, and of all that is kept of one: every pass carries them.
+MOST_TEXT = 65_536
 
 
 class Schema(Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):

@@ -81,7 +81,7 @@ class Protected(ClosedSchema, frozen=True, kw_only=True):
 
 
 class DisruptionLimits(ClosedSchema, frozen=True, kw_only=True):
-    """What may be disturbed without being asked for by name, and what limits it whoever asks."""
+    """Pods that may be disturbed without being named, and limits for all who ask."""
 
     evict: Literal["none", "lower-priority"] | None = None
     move: Literal["none", "fewest"] | None = None

@@ -33,7 +33,17 @@ from placer.result import Bound
 from placer.score import score
 from placer.verify import verify
 
-__all__ = ["OwnFunction", "OwnPlacement", "OwnPolicy", "PolicyFunction", "Proposal", "load", "parse", "propose"]
+__all__ = [
+    "OwnFunction",
+    "OwnPlacement",
+    "OwnPolicy",
+    "PolicyFunction",
+    "Proposal",
+    "load",
+    "parse",
+    "placement_from",
+    "propose",
+]
 
 
 class PolicyFunction(Protocol):
@@ -407,7 +417,7 @@ def propose(
         found = function(instance, **keywords)
     except BaseException as error:  # the reader's code, which may raise anything, and exit
         raise UsageError(f"{own.target}: {_told(error)}") from error
-    return Proposal(_placement(own.target, found, instance))
+    return Proposal(placement_from(own.target, found, instance))
 
 
 def _told(error: BaseException) -> str:
@@ -421,7 +431,7 @@ def _told(error: BaseException) -> str:
     return f"found {type(error).__name__}: {shown(str(error), 300)}{where}, expected no error"
 
 
-def _placement(target: str, found: object, instance: Instance) -> Placement:
+def placement_from(target: str, found: object, instance: Instance) -> Placement:
     """What a function returned as a placement; what is none, or names what is not there, is a fault."""
     entries = _entries(found)
     if entries is None:

@@ -7,6 +7,7 @@ mean together belongs to ``placer.instance``.
 The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
+    memory       as_texts     objects that are in memory already -> one text
     raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
     edits        edit         the what-if options   (with label_selectors)
     validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
@@ -24,6 +25,7 @@ from pathlib import Path
 from placer.manifests.edits import edit
 from placer.manifests.faults import Faults
 from placer.manifests.files import read_texts
+from placer.manifests.memory import as_texts
 from placer.manifests.raw_objects import ENFORCED, SNAPSHOT, UNREADABLE, RawObject, from_documents, split
 from placer.manifests.syntax import Text, object_refusal
 from placer.manifests.validation import (
@@ -46,6 +48,7 @@ __all__ = [
     "RawObject",
     "Text",
     "UnreadObject",
+    "as_texts",
     "dump",
     "edit",
     "from_documents",

@@ -39,11 +39,11 @@ def edit(
         Objects to add; one of the same API group, kind, namespace and name is replaced where it stands.
     without
         Objects to leave out, ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that
-        name in ``default``, else the only one. ``KIND[/NAMESPACE] -l SELECTOR`` is every one with these labels.
+        name in ``default``, else the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
     set_
         Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty
         VALUE or ``null`` leaves the field out, an index one beyond the end of a list adds to it. Something must read
-        the field. ``KIND[/NAMESPACE]:PATH=VALUE -l SELECTOR`` is every one with these labels.
+        the field. ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
 
     Returns
     -------
@@ -79,8 +79,8 @@ def _set(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject
 
 
 def _selected(words: str) -> tuple[str, str | None]:
-    """What an option names, and the selector behind ``-l``; None where there is none."""
-    target, flag, selector = words.partition(" -l ")
+    """What an option names, and the selector behind ``--where``; None where there is none."""
+    target, flag, selector = words.partition(" --where ")
     return (target.strip(), selector.strip()) if flag else (words, None)
 
 
@@ -105,7 +105,7 @@ def _find(raws: Sequence[RawObject], words: str, selector: str | None, option: s
 def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option: str) -> list[int]:
     """Indices of the objects of ``KIND[/NAMESPACE]`` that have the labels."""
     if not re.fullmatch("[^/]+(/[^/]+)?", words):
-        raise UsageError(f"{option}: expected KIND[/NAMESPACE] before -l")
+        raise UsageError(f"{option}: expected KIND[/NAMESPACE] before --where")
     kind, _, namespace = words.partition("/")
     try:
         tests = parse_label_selector(selector)
@@ -115,7 +115,7 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
     found = [index for index in there if matches(tests, _labels(raws[index]))]
     _check_one_kind([raws[index] for index in found], option)
     if not found:
-        others = f"none of the {len(there):,} has these labels" if there else "there is none at all"
+        others = f"none of the {len(there):,} has these labels" if there else "there are no items"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
 
@@ -249,7 +249,7 @@ def _key(place: Any, steps: list[str], option: str) -> Any:
     if not isinstance(place, list):
         raise UsageError(f"{option}: {path_text(steps[:-1])} is neither an object nor a list")
     if not step.isdecimal() or int(step) > len(place):
-        raise UsageError(f"{option}: {path_text(steps[:-1])} has {len(place)} items, {step!r} is none of them")
+        raise UsageError(f"{option}: {path_text(steps[:-1])} has {len(place)} items, found {step!r}")
     return int(step)
 
 

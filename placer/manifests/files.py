@@ -93,7 +93,7 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
         except _Refused as refusal:
             log.add(Fault(shown(str(name), 400), None, "", "", refusal.found, refusal.expected))
         except OSError as error:
-            log.add(Fault(shown(str(name), 400), None, "", "", error.strerror or str(error), "a file that can be read"))
+            log.add(Fault(shown(str(name), 400), None, "", "", _trouble(error), "a file that can be read"))
     if faults is None:
         log.raise_any()
     return texts
@@ -116,7 +116,7 @@ def _files(paths: Iterable[str | Path | Text], faults: Faults) -> Iterator[tuple
 def _in_folder(folder: str, faults: Faults) -> Iterator[str]:
     def unreadable(error: OSError) -> None:
         name = str(error.filename)
-        faults.add(Fault(shown(name, 400), None, "", "", error.strerror or str(error), "a folder that can be read"))
+        faults.add(Fault(shown(name, 400), None, "", "", _trouble(error), "a folder that can be read"))
 
     for root, _, names in os.walk(folder, onerror=unreadable):
         yield from (os.path.join(root, name) for name in names if name.lower().endswith(_SUFFIXES))
@@ -203,3 +203,8 @@ def _check_encoding(data: bytearray) -> None:
                 found = f"byte 0x{view[place]:02x} at line {line}, which is not UTF-8"
                 raise _Refused(found, "text in UTF-8") from None
             start = stop
+
+
+def _trouble(error: OSError) -> str:
+    """Why something cannot be read, as a noun that follows *found*."""
+    return "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()

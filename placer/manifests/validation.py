@@ -386,6 +386,8 @@ class _Validation:
         if kind.info is not None and not kind.is_skipped:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
+        elif raw.group == "placer.dev":
+            self._fault(raw, "kind", shown(raw.kind), "objects of a cluster, or a Policy (verify takes a Placement)")
         elif raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:

@@ -35,6 +35,8 @@ __all__ = ["SERVER", "ForkServer", "frame"]
 HEAD = struct.Struct(">Q")
 #: A pid, or how a child ended.
 _ANSWER = struct.Struct(">q")
+#: How a child ended of which the server knows nothing: no status of a process.
+_UNKNOWN = 1 << 32
 #: Bytes that no request is longer than.
 _MOST = 1 << 12
 
@@ -79,7 +81,8 @@ class ForkServer:
     def wait(self, pid: int) -> int | None:
         """Give the exit status of a child when it has ended, negative for a signal; None where nobody knows."""
         with contextlib.suppress(EOFError):
-            return self._ask(pid)
+            status = self._ask(pid)
+            return None if status == _UNKNOWN else status
         return None
 
     def stop(self) -> None:
@@ -201,7 +204,9 @@ def _serve(channel: socket.socket) -> None:
             return
         match pickle.loads(request):
             case int(pid):
-                answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                answer = _UNKNOWN
+                with contextlib.suppress(ChildProcessError):  # it is that of a server that was lost
+                    answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             case module, most:
                 if module.partition(".")[0] == "placer":
                     with contextlib.suppress(Exception):  # the child will report it

@@ -40,7 +40,7 @@ _OK, _UNKNOWN, _WARNING, _FAILED = CheckState.OK, CheckState.UNKNOWN, CheckState
 #: Kinds that are written, and not read as objects: group, version, plural, what for.
 _WRITTEN = (
     ("coordination.k8s.io", "v1", "leases", "one pass at a time writes"),
-    ("events.k8s.io", "v1", "events", "Events say what became of gangs"),
+    ("events.k8s.io", "v1", "events", "Events report the outcome of gangs"),
 )
 
 
@@ -109,7 +109,7 @@ def _server(cluster: _CheckedCluster) -> Iterator[CheckResult]:
     version = msgspec.json.decode(answer.text, type=_ServerVersion).git_version if answer.status == 200 else ""
     user = who_we_are(client)
     number = re.match(r"v?(\d+)\.(\d+)", version)
-    known = f"Kubernetes {version or 'of no version that it tells'}{user and f', as {user}'}"
+    known = f"Kubernetes {version or 'of unknown version'}{user and f', as {user}'}"
     if number is not None and (int(number[1]), int(number[2])) < _OLDEST:
         expected = f"Kubernetes {_OLDEST[0]}.{_OLDEST[1]} or newer"
         yield CheckResult("server", _WARNING, client.url, known, expected, "upgrade the cluster")
@@ -138,13 +138,13 @@ def _kind(cluster: _CheckedCluster, info: KindInfo) -> CheckResult:
             _WARNING if info.skips_versions else _FAILED,
             name,
             f"served as {', '.join(others)}",
-            f"{info.group}/{' or '.join(info.versions)}: what depends on objects of other versions waits",
+            f"{info.group}/{' or '.join(info.versions)}: dependents of objects of other versions wait",
             "install a definition with a version that is read (deploy/crds), or a placer that reads this one",
         )
     if info.attribute == "volcano_jobs" and not read:
         expected = "Volcano's Jobs, which --inqueue lets in"
         return CheckResult("kinds", _FAILED, name, "not served", expected, "install Volcano, or leave --inqueue out")
-    return CheckResult("kinds", _OK, name, f"served as {', '.join(read)}" if read else "not served, so there are none")
+    return CheckResult("kinds", _OK, name, f"served as {', '.join(read)}" if read else "not served, so none exist")
 
 
 # ------------------------------------------------------------------------------------------------------------ rights
@@ -225,7 +225,7 @@ def _lease(cluster: _CheckedCluster) -> Iterator[CheckResult]:
     why = (record.metadata.annotations or {}).get(PAUSED)
     if why is not None:
         action = f"kubectl -n {lease.namespace} annotate lease {lease.name} {PAUSED}-"
-        yield CheckResult("lease", _WARNING, str(lease), f"paused: {why or 'no reason given'}", "passes go on", action)
+        yield CheckResult("lease", _WARNING, str(lease), f"paused: {why or 'no reason given'}", "passes run", action)
 
 
 def _missing_namespace(cluster: _CheckedCluster) -> CheckResult | None:

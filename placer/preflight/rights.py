@@ -127,7 +127,7 @@ def _binding(options: PassOptions) -> Iterator[NeededRight]:
         yield NeededRight(Right("", "pods", "patch"), purpose, folder)
         yield NeededRight(Right("", "pods/status", "patch"), purpose)
     if not options.dry_run and options.patience < float("inf"):
-        purpose = "a gang that stays half-bound is taken back (not with --half-bound-patience inf)"
+        purpose = "a gang that remains half-bound is rolled back (not with --half-bound-patience inf)"
         yield NeededRight(Right("", "pods", "delete"), purpose)
 
 
@@ -137,7 +137,7 @@ def _disturbing() -> NeededRight:
 
 
 def _telling(options: PassOptions) -> Iterator[NeededRight]:
-    purpose = "pods are told why they wait, and a binding that is in doubt is fenced"
+    purpose = "pods get their reason as a condition, and a binding in doubt is fenced"
     yield NeededRight(Right("", "pods/status", "patch"), purpose)
     if options.status.conditions:
         purpose = "PodGroups of Kubernetes say whether they were scheduled (not with --no-conditions)"
@@ -155,7 +155,7 @@ def _telling(options: PassOptions) -> Iterator[NeededRight]:
 
 def _controlling(options: PassOptions) -> Iterator[NeededRight]:
     for kind in sorted(options.controllers):
-        purpose = f"what a controller of {kind} would write is written (--controllers)"
+        purpose = f"placer writes in place of a controller of {kind} (--controllers)"
         yield NeededRight(Right(*CONTROLLED[kind], "patch"), purpose, "deploy/overlays/controllers")
 
 
@@ -166,6 +166,6 @@ def _leading(options: PassOptions) -> Iterator[NeededRight]:
         purpose = "one pass at a time writes"
         yield NeededRight(Right("coordination.k8s.io", "leases", verb, lease.namespace, name), purpose)
     namespace, record = options.record
-    purpose = "it is recorded what may be left half-bound, before it is bound"
+    purpose = "gangs are recorded before they are bound, since they may be left half-bound"
     yield NeededRight(Right("", "configmaps", "create", namespace), purpose)
     yield NeededRight(Right("", "configmaps", "update", namespace, record), purpose)

@@ -11,6 +11,7 @@ code                        found by                                  module
 ``Unsupported``             the pods                                  ``prerequisites``
 ``NamespaceBudget``         what the namespace's pods cost            ``prerequisites``
 ``NoEligibleNode``          counting eligible nodes                   ``cause``
+``QueueClosed``             the queues, open and to whom              ``prerequisites``
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
 ``InsufficientResources``   room per node, and summed                 ``necessary_conditions``
 ``TopologyTooNarrow``       room per HyperNode, per domain of labels  ``necessary_conditions``

@@ -40,8 +40,8 @@ ORDER = tuple(REASONS)
 _OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode", "NotDecided")
 
 #: What is said of groups that the time did not suffice for.
-LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")
-FITS_ALONE = Reason("NotDecided", "fits alone; what keeps it out beside this placement was not asked: no time to tell")
+LATE = Reason("NotDecided", "the time limit was reached before it was looked at: not decided in time")
+FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement was not decided in time")
 
 
 class Causes:
@@ -168,7 +168,7 @@ class _GroupsAlone:
         if counted is not None:
             return self._once(("first", kind), lambda: self._first(number, counted)) if decided else counted
         if not decided:
-            return Cause("NotDecided", "counting does not exclude it: no time to tell")
+            return Cause("NotDecided", "counting does not exclude it: not decided in time")
         return self._once(("alone", kind), lambda: self._tried(number))
 
     def _first(self, number: int, counted: Cause) -> Cause:
@@ -279,13 +279,13 @@ class Beside:
         if (cause is None or cause.code == "NotDecided") and first:
             return Reason("Outcompeted", f"fits alone; the policy puts {', '.join(first)} before placing it")
         if cause is None:
-            return Reason("NotDecided", "fits alone, and beside this placement as well: no time to tell")
+            return Reason("NotDecided", "fits alone, and with this placement, too: not decided in time")
         held = self._held_once(cause, key)
         if cause.code == "NotDecided":
-            message = "fits alone; beside this placement counting does not exclude it, and no place was found"
-            return Reason("NotDecided", message + held + ": no time to tell")
+            message = "fits alone; with this placement, counting does not exclude it, and no place was found"
+            return Reason("NotDecided", message + held + ": not decided in time")
         until = self._after.until_ended(key, cause) if self.ending else ""
-        return Reason("Outcompeted", "fits alone; beside this placement: " + cause.message + held + until)
+        return Reason("Outcompeted", "fits alone; with this placement: " + cause.message + held + until)
 
     def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
         """Groups of which nothing is placed share a cause, and who is in their way."""

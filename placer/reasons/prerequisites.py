@@ -148,7 +148,7 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     fields = sorted({text for key in asking for text in instance.pods[key].unsupported})
     verb = "needs" if len(asking) == 1 else "need"
     return Reason(
-        "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
+        "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} unsupported fields: {'; '.join(fields)}"
     )
 
 
@@ -189,8 +189,8 @@ def _queue_closed(instance: Instance, keys: Sequence[Key]) -> Reason:
     found = {name: key.namespace for key in keys if (name := _closed(instance, key)) is not None}
     closed = [name for name in sorted(found) if not instance.queues[name].open]
     if closed:
-        return Reason("QueueCapability", f"Queue {', '.join(closed)} is closed and takes no new pods")
+        return Reason("QueueClosed", f"Queue {', '.join(closed)} is closed and takes no new pods")
     name, namespace = min(found.items())
     named = ", ".join(sorted(instance.queues[name].namespaces or ())) or "no namespace"
     mark = f"annotation {NAMESPACES} of Queue {name}"
-    return Reason("QueueCapability", f"{mark} names {named}: found a group of {namespace}, expected one of these")
+    return Reason("QueueClosed", f"{mark} names {named}: found a group of {namespace}, expected one of these")

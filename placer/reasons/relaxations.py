@@ -126,7 +126,7 @@ def _without_queues(dense: Dense) -> Dense | None:
 LADDER = (
     _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
     _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),
-    _Relaxation("NumaAlignment", "kubelets would refuse pods for what their NUMA zones have left", _without_zones),
+    _Relaxation("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
     _Relaxation("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
     _Relaxation("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
     _Relaxation(
@@ -142,4 +142,4 @@ LADDER = (
 
 def undecided() -> Cause:
     """Make the cause for a group that counting does not exclude and for which no place was found."""
-    return Cause("NotDecided", "counting does not exclude it, and no place was found for it alone: no time to tell")
+    return Cause("NotDecided", "counting does not exclude it, and no place was found for it alone: not decided in time")

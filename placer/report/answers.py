@@ -93,7 +93,7 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) ->
     said = statement(text)
     findings = list(unread.findings)
     if said is not None and said.instance.sha256 != instance.digest:
-        words = "the Placement was made for other input than this; its bounds are left out, its reasons made anew"
+        words = "the Placement was made for other input than this; its bounds are dropped, its reasons recomputed"
         findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
         said = None
     return _answer(instance, placement, said, tuple(findings), decided=True)

@@ -91,7 +91,7 @@ def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several:
     numbers, bounds = ([None if each is None else getattr(each, what) for each in found] for what in ("value", "bound"))
     digits = amount_digits(*numbers, *bounds)
     return {
-        "name": value_word(name, priority if several else None) + (", nodes' worth" if is_amount(name) else ""),
+        "name": value_word(name, priority if several else None) + (", nodes" if is_amount(name) else ""),
         "more": name in MAXIMISED,
         "numbers": numbers,
         "bounds": bounds,

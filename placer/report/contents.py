@@ -16,12 +16,12 @@ from placer.quantity import Resources
 from placer.report.answers import Answer, answer_of
 from placer.report.comparison import OWN, beside
 from placer.report.disturbed import disturbed
-from placer.report.headline import SHORT_REASONS, headline
+from placer.report.headline import headline
 from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
 from placer.report.inventory import Inventory
 from placer.result import Judged
 from placer.stranded import stranded
-from placer.summary import cluster_size, counts, still_fits
+from placer.summary import cluster_size, counts, schedulers_rows, still_fits
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.verify import rules_said
 from placer.version import __version__
@@ -112,8 +112,8 @@ def contents_of(
 
 
 def _stem(name: str) -> str:
-    """``now`` of ``folder/now.json.gz``."""
-    return PurePath(name).name.partition(".")[0] or "cluster"
+    """``now`` of ``folder/now.json.gz``; of standard input no name is known."""
+    return PurePath(name).name.partition(".")[0].strip("-") or "cluster"
 
 
 def _own_row(answer: Answer) -> ComparedRow | None:
@@ -163,7 +163,7 @@ def _counts(answer: Answer) -> list[tuple[str, str]]:
         ("cluster", cluster_size(instance)),
         ("waiting", f"{counted(len(instance.pending), 'pod')} of {counted(groups, 'group')}"),
         *([("still fits", still_fits(left))] if left else []),
-        *([("set aside", f"pending pods that are not ours: {instance.set_aside}")] if str(instance.set_aside) else []),
+        *schedulers_rows(instance),
     ]
 
 
@@ -191,10 +191,7 @@ def _codes(answer: Answer) -> dict[str, dict[str, str]]:
     if not answer.decided:
         reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
     found = {finding.code for finding in answer.findings}
-    meanings = _meanings(REASONS.items(), reasons)
-    for code in reasons:
-        meanings[code]["short"] = SHORT_REASONS[code]
-    return meanings | _meanings(FINDINGS.items(), found)
+    return _meanings(REASONS.items(), reasons) | _meanings(FINDINGS.items(), found)
 
 
 def _meanings(codes: Iterable[tuple[str, Code]], used: Iterable[str]) -> dict[str, dict[str, str]]:

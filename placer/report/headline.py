@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from placer.codes import ReasonCode
 from placer.document import placement_document
 from placer.gpus import gpus_in
 from placer.result import Verdict
@@ -17,28 +15,7 @@ from placer.words import counted
 if TYPE_CHECKING:
     from placer.report.answers import Answer
 
-__all__ = ["SHORT_REASONS", "headline"]
-
-#: Why a group waits, in a few words: a line for many groups.
-SHORT_REASONS: Mapping[ReasonCode, str] = {
-    "InvalidGroup": "the group contradicts itself",
-    "GangIncomplete": "pods of the gang are missing",
-    "Unsupported": "it needs a feature that placer lacks",
-    "NamespaceBudget": "its namespace exceeds its budget",
-    "NoEligibleNode": "no node may take its pods",
-    "QueueCapability": "its queue is full or closed",
-    "InsufficientResources": "not enough free resources",
-    "TopologyTooNarrow": "no single domain has the room",
-    "PodAffinity": "no room near the pods it needs",
-    "PodAntiAffinity": "no room away from other pods",
-    "TopologySpread": "no room in the domains it must spread over",
-    "Exclusive": "no domain that it could have alone",
-    "NumaAlignment": "no NUMA zone has the room",
-    "NetworkCost": "no room near its other workloads",
-    "Bandwidth": "a network link is full",
-    "Outcompeted": "the room went to other groups",
-    "NotDecided": "not decided yet",
-}
+__all__ = ["headline"]
 
 
 def headline(answer: Answer) -> str:

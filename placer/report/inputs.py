@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.json import decode
 
 from placer.errors import BadInstance, Fault, UsageError
 from placer.manifests import Text, read_texts, split
 from placer.manifests.faults import Faults
+from placer.manifests.syntax import documents
 
 __all__ = [
     "ComparedGroup",
@@ -24,6 +26,8 @@ __all__ = [
 
 #: Where the first object of a text is looked for.
 _HEAD = 2**16
+#: ... and the kind of a comparison.
+_LIST = 200
 
 
 class ComparedValue(msgspec.Struct, rename="camel", gc=False):
@@ -76,6 +80,12 @@ class ComparedRow(msgspec.Struct, rename="camel"):
     error: str | None = None
 
 
+class _Comparison(msgspec.Struct):
+    """What ``placer compare --json`` prints."""
+
+    items: list[ComparedRow]
+
+
 class Inputs(NamedTuple):
     """The files of a call.
 
@@ -101,13 +111,15 @@ class Inputs(NamedTuple):
     moment: float | None = None
 
 
-def told_apart(paths: Sequence[str]) -> Inputs:
+def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str | Text]] | None = None) -> Inputs:
     """Read files and tell what each is.
 
     Parameters
     ----------
     paths
         Files, folders (searched recursively) and ``-`` for standard input.
+    cluster
+        Reads the instance where no file has one; None: there has to be one.
 
     Raises
     ------
@@ -122,8 +134,10 @@ def told_apart(paths: Sequence[str]) -> Inputs:
     for kind in ("placement", "comparison"):
         if len(found[kind]) > 1:
             raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    if not found["instance"] and cluster is not None:
+        found["instance"] = read_texts(cluster())
     if not found["instance"]:
-        raise UsageError(f"found no INSTANCE among {', '.join(paths)}, expected Kubernetes objects")
+        raise UsageError(f"found no INSTANCE among {', '.join(map(str, paths))}, expected Kubernetes objects")
     comparison = next(iter(found["comparison"]), None)
     return Inputs(
         found["instance"],
@@ -142,7 +156,7 @@ def _written(texts: Iterable[Text]) -> float | None:
 
 def _kind(text: Text) -> str:
     head = bytes(text.data[:_HEAD]).lstrip()
-    if text.is_json and head.startswith(b"["):  # objects of an instance stand in a List, never in an array
+    if (text.is_json and head.startswith(b"[")) or b"ComparisonList" in head[:_LIST]:
         return "comparison"
     return "placement" if _is_placement(text, head) else "instance"
 
@@ -157,8 +171,12 @@ def _is_placement(text: Text, head: bytes) -> bool:
 
 
 def _rows(text: Text) -> list[ComparedRow]:
+    data = bytes(text.data)
+    if not text.is_json:
+        data = "".join(piece for each in documents(data) for piece in each.pieces).encode()
     try:
-        rows = msgspec.json.decode(text.data, type=list[ComparedRow])
+        listed = data.lstrip().startswith(b"[")
+        rows = decode(data, type=list[ComparedRow]) if listed else decode(data, type=_Comparison).items
     except msgspec.DecodeError as error:
         raise BadInstance([Fault(text.name, None, "", "", str(error), "rows of placer compare --json")]) from error
     if not rows:

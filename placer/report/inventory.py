@@ -17,6 +17,7 @@ from placer.gpus import is_gpu
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.quantity import CPU, PODS, Resources
+from placer.summary.queue import reason_words
 from placer.verify.queues import pods_by_queue
 
 if TYPE_CHECKING:
@@ -270,6 +271,7 @@ class Inventory:
             **self._where(group, new),
             "code": None if reason is None else reason.code,
             "message": None if reason is None else reason.message,
+            "words": None if reason is None else reason_words(group, reason),
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
 

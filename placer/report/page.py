@@ -22,6 +22,7 @@ __all__ = ["page"]
 #: Files of ``static/`` that make the script, in the order in which they are put together.
 SCRIPTS = (
     "data.js",
+    "addresses.js",
     "elements.js",
     "tables.js",
     "colours.js",

@@ -6,7 +6,7 @@ Belongs here: text for people, in the words of :mod:`placer.words`. Does not: de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -19,17 +19,20 @@ from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
-from placer.summary.groups import SHOWN, print_groups
+from placer.summary.groups import SHOWN, AddSteps, looked_at, print_groups, print_looked_at
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
 __all__ = [
     "as_html",
+    "as_text",
     "cluster_size",
     "counts",
     "print_findings",
+    "print_looked_at",
     "print_summary",
     "print_violations",
+    "schedulers_rows",
     "still_fits",
 ]
 
@@ -38,7 +41,12 @@ NOTEBOOK_WIDTH = 110
 
 
 def print_summary(
-    result: Result, console: Console, *, wide: bool = False, document: PlacementDocument | None = None
+    result: Result,
+    console: Console,
+    *,
+    wide: bool = False,
+    document: PlacementDocument | None = None,
+    steps: AddSteps | None = None,
 ) -> None:
     """Print the summary of a result.
 
@@ -52,6 +60,8 @@ def print_summary(
         Name the nodes of each admitted group, too.
     document
         Of the result, where it is made already: of 20,000 pods that takes half a second.
+    steps
+        Adds the next steps to groups; None: these are not told.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -65,7 +75,7 @@ def print_summary(
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
-        print_groups(result, document.groups, console, wide=wide)
+        print_groups(result, document.groups, console, wide=wide, steps=steps)
     if result.findings:
         console.print()
     print_findings(result.findings, console)
@@ -75,8 +85,19 @@ def print_summary(
         console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
 
 
-def as_html(result: Result) -> str:
-    """The summary as HTML, as notebooks show it."""
+def as_html(printed: Callable[[Console], None]) -> str:
+    """What is printed as HTML, as notebooks show it."""
+    return _recorded(printed).export_html(
+        inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>'
+    )
+
+
+def as_text(printed: Callable[[Console], None]) -> str:
+    """What is printed as plain text, without blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in _recorded(printed).export_text().splitlines())
+
+
+def _recorded(printed: Callable[[Console], None]) -> Console:
     from io import StringIO
 
     console = Console(
@@ -84,11 +105,12 @@ def as_html(result: Result) -> str:
         record=True,
         width=NOTEBOOK_WIDTH,
         highlight=False,
+        emoji=False,
         color_system=None,
         force_jupyter=False,  # else rich shows in a notebook what is printed here, beside what is returned
     )
-    print_summary(result, console)
-    return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
+    printed(console)
+    return console
 
 
 def _headline(document: PlacementDocument, result: Result) -> Text:
@@ -125,9 +147,15 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
             rows.append(("still fits", still_fits(left)))
-        if str(instance.set_aside):
-            rows.append(("set aside", f"pending pods that are not ours: {legible(str(instance.set_aside))}"))
+        rows += schedulers_rows(instance)
     return rows
+
+
+def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
+    """Say which schedulers' pods were looked at, and which pods were left out."""
+    said, aside = looked_at(instance), legible(str(instance.set_aside))
+    rows = [("looked at", said)] if said else []
+    return [*rows, *([("skipped", f"pods of other schedulers, or gated: {aside}")] if aside else [])]
 
 
 def cluster_size(instance: Instance) -> str:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placer.document import GroupPart
-from placer.instance import Group, Instance, Key
+from placer.disruption import outcome_of
+from placer.document import GroupPart, QueueItem
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
-from placer.words import and_list, counted, some
+from placer.summary.queue import print_messages, print_queue, print_steps, queue_items
+from placer.words import and_list, counted
 
-__all__ = ["SHOWN", "print_groups"]
+__all__ = ["SHOWN", "AddSteps", "looked_at", "print_groups", "print_looked_at"]
 
 #: How many groups of a kind are listed; the Placement has all of them.
 SHOWN = 12
 
-#: Single pods that a line names which wait for one reason.
-NAMED = 3
-
 Pair = tuple[Group, GroupPart]
 
-#: Groups of one line, and its cells after their names.
-Line = tuple[Sequence[GroupPart], list[Text]]
+#: Adds the next steps to groups.
+AddSteps = Callable[[Mapping[GroupKey, QueueItem]], list[QueueItem]]
 
 
-def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool) -> None:
+def print_groups(
+    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, steps: AddSteps | None = None
+) -> None:
     """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
 
     Parameters
@@ -44,15 +46,30 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
         Where to print.
     wide
         Name the nodes of each admitted group, too.
+    steps
+        Adds the next steps to groups; None: these are not told.
     """
     groups = (group for group in result.instance.groups.values() if group.pending)
     pairs = sorted(zip(groups, parts, strict=True), key=_order)
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
-    outcome = Outcome(result.instance, result.placement or Placement())
-    placed = [([part], _where(outcome, group, part, wide)) for group, part in admitted]
-    _print("Admitted: {}", admitted, placed, console)
-    _print(f"Still pending: {{}} ({_tally(waiting)})", waiting, _waiting_lines(waiting), console)
+    placement = result.placement or Placement()
+    _print_admitted(admitted, Outcome(result.instance, placement), console, wide=wide)
+    if waiting:
+        console.print()
+        console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
+        _print_waiting(result, console, steps)
+
+
+def _print_waiting(result: Result, console: Console, steps: AddSteps | None) -> None:
+    """Print what waits as ``placer queue`` does, and the whole reasons."""
+    now = time.time()
+    found = queue_items(outcome_of(result.instance, result.placement or Placement()), result.reasons, now)
+    every = [*found.values()] if steps is None else steps(found)
+    items = [item for item in every if item.reason is not None]
+    print_queue(items, console, now, most=SHOWN)
+    print_messages(items, console)
+    print_steps(items, console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
@@ -77,34 +94,22 @@ def counted_groups(gangs: int, singles: int) -> str:
     return and_list(counted(count, word) for count, word in ((gangs, "PodGroup"), (singles, "single pod")) if count)
 
 
-def _print(head: str, pairs: Sequence[Pair], lines: Sequence[Line], console: Console) -> None:
-    """Print groups below a head with their number, each in one of some lines; nothing where there is none."""
+def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *, wide: bool) -> None:
+    """Print the groups that are admitted below their number, a line each; nothing where there is none."""
     if not pairs:
         return
     console.print()
-    console.print(head.format(_count(pairs)), style="bold")
+    console.print(f"Admitted: {_count(pairs)}", style="bold")
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
     table.add_column(overflow="fold", max_width=max(24, console.width // 2))
     table.add_column(no_wrap=True)
-    for _ in lines[0][1][1:]:
+    for _ in range(2 if wide else 1):
         table.add_column(overflow="fold")
-    for parts, cells in lines[:SHOWN]:
-        names = and_list(some([part.name for part in parts], NAMED))
-        table.add_row(Text(legible(f"{parts[0].namespace}/{names}")), *cells)
+    for group, part in pairs[:SHOWN]:
+        table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *_where(outcome, group, part, wide))
     console.print(table)
-    more = sum(len(parts) for parts, _ in lines[SHOWN:])
-    if more:
-        console.print(f"  ... and {more:,} more (all of them are in the Placement: -o FILE, or --json)")
-
-
-def _waiting_lines(pairs: Sequence[Pair]) -> list[Line]:
-    """Groups one by one, but single pods of a namespace together that wait for one and the same reason."""
-    found: dict[object, list[GroupPart]] = {}
-    for group, part in pairs:
-        why = part.reason if part.kind == "Pod" else None
-        kind = group.key if why is None else (part.namespace, group.priority, why.code, why.message)
-        found.setdefault(kind, []).append(part)
-    return [(parts, _why(parts)) for parts in found.values()]
+    if len(pairs) > SHOWN:
+        console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
 
 
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:
@@ -130,9 +135,19 @@ def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
     return next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), "node")
 
 
-def _why(parts: Sequence[GroupPart]) -> list[Text]:
-    """How many pods of some groups wait, and the reason that they share."""
-    pods, reason = Text(counted(sum(part.pending for part in parts), "pod")), parts[0].reason
-    if reason is None:
-        return [pods, Text()]
-    return [pods, Text.assemble((reason.code, "bold"), f" {legible(reason.message)}")]
+def looked_at(instance: Instance) -> str:
+    """Say which schedulers' pods were looked at; empty for files in which all pods that wait name one scheduler."""
+    if not (instance.of_cluster or len(instance.schedulers) > 1):
+        return ""
+    name = instance.scheduler_name
+    counts = ", ".join(f"{count:,} for {each}" for each, count in instance.schedulers.items())
+    return legible(f"pending pods of {'every scheduler' if name is None else f'scheduler {name}'} ({counts or 'none'})")
+
+
+def print_looked_at(instance: Instance, console: Console) -> None:
+    """Print which schedulers' pods were looked at, and how many were left out, where that needs saying."""
+    said, left_out = looked_at(instance), str(instance.set_aside)
+    parts = [*([f"Looked at {said}."] if said else []), *([f"Left out: {legible(left_out)}."] if left_out else [])]
+    if parts:
+        console.print()
+        console.print(Text(" ".join(parts)))

@@ -166,7 +166,7 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
     """
     placement = result.placement or Placement()
     if not placement.lost:
-        yield "Every node is Ready: nothing is lost. --lost NODE,... says what is to be counted as lost."
+        yield "Every node is Ready: nothing is lost. --lost NODE,... counts nodes as lost."
         return
     disruption = Disruption(result.instance, placement)
     lost = lost_pods(before, result.instance)
@@ -220,7 +220,7 @@ def _staying(before: Instance, ran: Iterable[Key], lost: set[Key]) -> Iterator[s
     """Pods of lost nodes that are left there, each with the reason."""
     for key in ran:
         if key not in lost:
-            yield f"Pod {legible(str(key))} stays with its node: {before.pods[key].protected}"
+            yield f"Pod {legible(str(key))} keeps its node: {before.pods[key].protected}"
 
 
 def _made_by_nobody(before: Instance, lost: set[Key]) -> Iterator[str]:

@@ -44,7 +44,7 @@ def whole_units(disruption: Disruption) -> Iterator[Violation]:
         moved = len(disruption.moved.keys() & set(unit.pods))
         evicted = len(unit.pods) - len(staying) - moved
         if staying:
-            message = f"{unit.name} goes as one, and {count_of(len(staying), 'pod')} of {len(unit.pods)} would stay"
+            message = f"{unit.name} is evicted as one, but {count_of(len(staying), 'pod')} of {len(unit.pods)} remain"
             yield Violation("D1", (unit.name, pod_name(staying[0])), len(staying), message)
         if moved and evicted:
             message = f"{unit.name} goes as one, and {moved} of its pods are moved and {evicted} evicted"
@@ -173,7 +173,7 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
         return
     waiting = tuple(each for each in disruption.outcome.placement.bindings if each.pod not in disruption.moved)
     if not broken(Outcome(disruption.instance, Placement(waiting))):
-        message = f"{count_of(amount, 'pod')} would go, and all that is bound has room beside them"
+        message = f"{count_of(amount, 'pod')} would be evicted, and all bound pods have room next to them"
         yield Violation("D4", subjects, amount, message)
 
 

@@ -98,9 +98,7 @@ def refusal(outcome: Outcome) -> Iterator[Violation]:
     for key, name in outcome.new.items():
         unsupported = outcome.instance.pods[key].unsupported
         if unsupported:
-            message = (
-                f"{pod_name(key)} needs what is not modelled and is bound to Node {name}: {'; '.join(unsupported)}"
-            )
+            message = f"{pod_name(key)} needs unsupported fields and is bound to Node {name}: {'; '.join(unsupported)}"
             yield Violation("C4", (pod_name(key),), 1, message)
 
 

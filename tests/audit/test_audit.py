@@ -14,7 +14,7 @@ from placer.audit.sums import largest_gangs
 from placer.cli import main
 from placer.deadline import Deadline
 from tests.explain.hand_made import CASES, app, guaranteed, network, numa_node, zoned
-from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
+from tests.support import Document, hyper_node, instance_of, listing, node, pod, pod_group, queue
 
 Capture = pytest.CaptureFixture[str]
 
@@ -184,9 +184,9 @@ def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert all(text in out for text in ("VIOLATION", "C7: ", "Largest gang", "Stranded"))
     assert main(["audit", str(path), "--json"]) == 1
-    assert [each["group"]["name"] for each in json.loads(capsys.readouterr().out)] == ["p", "g"]
+    assert [each["group"]["name"] for each in listing(capsys.readouterr().out)] == ["p", "g"]
     assert main(["audit", str(path), "--sums", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"stranded", "largestGangs"}
+    assert set(listing(capsys.readouterr().out)) == {"apiVersion", "kind", "stranded", "largestGangs"}
     allowed = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
     assert main(["audit", str(path), "--set", allowed]) == 0
     assert main(["audit", str(path), "--time-limit", "-1"]) == 2

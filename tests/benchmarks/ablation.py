@@ -7,7 +7,7 @@ One ingredient at a time is switched off, and the first value that changes is sh
 
 Work limits, one worker: equal code gives equal tables on every machine. An ingredient that an instance never calls is
 not tried there. What brings nothing on any instance, neither to the greedy nor beside the decomposition, is to be
-deleted; ``models/decomposed.md`` has the table.
+deleted; ``models/measured.md`` has the result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What one pod per host costs: 5,000 pods with required anti-affinity to their like, and the same pods without.
 
-Both ask for 625 nodes' worth of 1,000 and need no more nodes than that, if each application has at most so many pods;
+Both ask for 625 nodes of 1,000 and need no more nodes than that, if each application has at most so many pods;
 an application of 1,000 pods needs 1,000 nodes. Each run is ``placer solve`` in a process of its own, from the
 interpreter's start on; what counts is its processor seconds, the best of several. One line of JSON per method, number
 of applications, with or without the terms; ``ratio`` is that of the processor seconds to those without. The goal is 2.

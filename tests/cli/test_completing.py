@@ -32,6 +32,9 @@ TYPED = [
     ("placer verify --strict x fol", "verify --strict x folder/"),
     ("placer run --save fol", "run --save folder/"),
     ("placer completion fi", "completion fish"),
+    ("placer solve x -o wi", "solve x -o wide"),
+    ("placer explain x -o na", "explain x -o name"),
+    ("placer help topo", "help topology"),
     ("placer solve --seed ", "solve --seed"),  # nothing can be known of a number
 ]
 

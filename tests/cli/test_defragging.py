@@ -10,7 +10,7 @@ import pytest
 
 from placer.cli import main
 from tests.cli.test_preempting import Capture, member, written
-from tests.support import Document, hyper_node, node, pod, pod_group, policy
+from tests.support import Document, hyper_node, listing, node, pod, pod_group, policy
 
 #: A gang on both nodes of a rack.
 RACK = "{} x 2 x nvidia.com/gpu=8 @ {}"
@@ -54,7 +54,7 @@ def test_text_names_what_is_moved_what_has_room_and_the_proof(tmp_path: Path, ca
 def test_the_plan_is_a_placement_that_verify_and_report_take(tier: str, tmp_path: Path, capsys: Capture) -> None:
     cluster, plan = written(tmp_path, racks(1, spare=1)), str(tmp_path / "plan.json")
     assert main(["defrag", cluster, "--want", RACK.format(1, tier), "--quiet", "--json", "-o", plan]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = listing(capsys.readouterr().out)
     assert document == json.loads(Path(plan).read_text())
     assert {(each["pod"], each["node"]) for each in document["bindings"]} == {("gang-1-0", "n00"), ("gang-1-1", "n01")}
     assert [(move["pod"], move["from"], move["to"]) for move in document["moves"]] == [("eval0-0", "n00", "s0")]
@@ -62,7 +62,7 @@ def test_the_plan_is_a_placement_that_verify_and_report_take(tier: str, tmp_path
     assert [each["kind"] for each in document["wanted"]] == ["PodGroup", "Pod", "Pod"]
     assert document["wanted"][1]["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     assert main(["verify", cluster, plan, "--json"]) == 0
-    judged = json.loads(capsys.readouterr().out)
+    judged = listing(capsys.readouterr().out)
     assert "wanted" not in judged["notRead"]["notJudged"]
     assert {each["name"]: each["value"] for each in judged["objective"]}["movedUnits"] == 1
     assert main(["report", cluster, plan, "-o", str(tmp_path / "page.html"), "--json", "--quiet"]) == 0
@@ -78,7 +78,7 @@ def test_a_plan_that_evicts_for_what_is_wanted_breaks_d3(tmp_path: Path, capsys:
     plan.write_text(json.dumps(document))
     capsys.readouterr()
     assert main(["verify", cluster, str(plan), "--json"]) == 1
-    (broken,) = json.loads(capsys.readouterr().out)["violations"]
+    (broken,) = listing(capsys.readouterr().out)["violations"]
     assert broken["rule"] == "D3"
 
 
@@ -86,7 +86,7 @@ def test_a_job_in_a_file_is_what_its_controller_would_make(tmp_path: Path, capsy
     cluster, wanted = written(tmp_path, racks(1, spare=1)), tmp_path / "job.json"
     wanted.write_text(json.dumps(job()))
     assert main(["defrag", cluster, "--want", str(wanted), "--quiet", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = listing(capsys.readouterr().out)
     assert [each["kind"] for each in document["wanted"]] == ["Job"]
     assert len(document["bindings"]) == 2
     assert len(document["moves"]) == 1
@@ -122,7 +122,7 @@ def test_a_frontier_prices_each_more_until_one_is_not_to_be_had(tmp_path: Path, 
         ["3", "-", "-", "no:", "not", "to", "be", "had"],
     ]
     assert main(["defrag", cluster, "--want", RACK.format(2, 1), "--frontier", "--quiet", "--json"]) == 0
-    points = json.loads(capsys.readouterr().out)
+    points = listing(capsys.readouterr().out)
     assert [(each["wanted"], each["room"], each["pods"], each["verdict"]) for each in points] == [
         (1, 1, 1, "OPTIMAL"),
         (2, 2, 2, "OPTIMAL"),
@@ -188,7 +188,7 @@ def test_domains_are_emptied_by_a_plan_that_verify_and_report_take(tmp_path: Pat
     assert document["freed"] == ["rack0"]
     assert document["bindings"] == []
     assert main(["verify", cluster, plan, "--json"]) == 0
-    assert "freed" not in json.loads(capsys.readouterr().out)["notRead"]["notJudged"]
+    assert "freed" not in listing(capsys.readouterr().out)["notRead"]["notJudged"]
     assert main(["report", cluster, plan, "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
     document["freed"] = ["rack1"]
     Path(plan).write_text(json.dumps(document))

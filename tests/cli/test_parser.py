@@ -137,6 +137,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
     calls = {
         "solve": ["solve", str(cluster)],
         "verify": ["verify", str(cluster), str(placement)],
+        "queue": ["queue", str(cluster)],
         "explain": ["explain", str(cluster)],
         "preempt": ["preempt", str(cluster)],
         "defrag": ["defrag", str(cluster), "--want", "1 x 1 x cpu=1 @ kubernetes.io/hostname"],
@@ -150,7 +151,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "plot": ["plot", str(lines), "--figure", "placed"],
         "topology": ["topology", "costs", str(cluster), str(network)],
     }
-    assert {*calls, "snapshot", "run", "check", "config", "completion"} == {*children(parser())}
+    assert {*calls, "snapshot", "run", "check", "config", "completion", "version", "help"} == {*children(parser())}
     for words in calls.values():
         assert main([*words, "--json"]) == 0
         assert json.loads(capsys.readouterr().out) is not None
@@ -158,7 +159,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
     told = json.loads(capsys.readouterr().out)
     assert (told["file"], told["planted"], told["nodes"]) == (str(made), str(tmp_path / "made.planted.yaml"), 4)
     assert main(["--version", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"placer"}
+    assert set(json.loads(capsys.readouterr().out)) == {"apiVersion", "kind", "placer"}
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_nothing_goes_where_there_is_room(tmp_path: Path, capsys: Capture) -> No
     [
         (
             ["--for", "default/trian"],
-            "--for default/trian: found no such group that waits, expected one of default/train",
+            "--for default/trian: found no such group that waits; found like it: default/train",
         ),
         (["--time-limit", "-1"], "time limit: found -1.0, expected seconds, at least 0"),
         (["--workers", "0", "--seed", "-1"], "workers: found 0, expected at least 1; seed: found -1, expected 0 to"),

@@ -328,10 +328,10 @@ CELLS = tuple(_cells())
 def page() -> str:
     """The page that lists the matrix."""
     lines = [
-        "# What goes wrong, and what a pass makes of it",
+        "# Faults, and the reaction of a pass",
         "",
-        "Every kind of request of a pass that binds and tells, from the Lease to the last Event, and everything that",
-        "may go wrong with it, tried against a real API server behind a proxy that delays, drops, forwards late,",
+        "Every kind of request of a pass, from the Lease to the last Event, with every fault that may happen to it,",
+        "tried against a real API server behind a proxy that delays, drops, forwards late,",
         "refuses and stalls (`tests/cluster/test_faults_matrix_live.py`; `python -m tests.cluster.fault_matrix` makes",
         "this page). The test command tries a part of the cells, `.ci/exhaustive` the others. After each,",
         "whatever the exit code:",
@@ -339,7 +339,7 @@ def page() -> str:
         "- no pod was bound twice: counted at the proxy, by uid;",
         "- no node has more than it can hold;",
         "- where a gang is half-bound the pass ended with 6, and its pods have a condition that says so, unless",
-        "  conditions are what cannot be written, or the server has said that all is bound (then it is `unseen`);",
+        "  conditions cannot be written, or the server has said that all is bound (then it is `unseen`);",
         "- after three passes that nothing disturbs all is bound that `placer solve` could bind at the beginning.",
         "",
         "## Faults",
@@ -348,10 +348,8 @@ def page() -> str:
         "| --- | --- |",
         *(f"| {name} | {fault.says} |" for name, fault in FAULTS.items()),
         "",
-        "A 401 comes of a token that has ended as well, so it has the credentials read anew first: the file of a "
-        "token, the kubeconfig, a plug-in. Where they have changed the request goes out once more as who we",
-        "are by now, whatever it was, since a 401 has done nothing; a watch, a pass and a loop go on, and there is no "
-        "fault (`tests/cluster/test_credentials_live.py` revokes the tokens of a loop).",
+        "An expired token gives a 401, too, so the credentials are read again first: token file, kubeconfig, plug-in. "
+        "If they have changed, the request is repeated without a fault (`tests/cluster/test_credentials_live.py`).",
         "",
         "## Exit codes",
         "",
@@ -363,27 +361,27 @@ def page() -> str:
         "",
         "## Evictions",
         "",
-        "What passes and `--apply` make of the answers to an eviction "
+        "Answers to an eviction, and the reaction of passes and `--apply` "
         "(`placer/cluster/writing/eviction.py`); `tests/cluster/test_disturbed_live.py` draws",
         "them at random, with budgets, and with controllers that make again what went late, under other names, "
         "or never: nothing is",
-        "evicted twice, or for nothing, and every plan is carried out or told.",
+        "evicted twice, or for nothing, and every plan is carried out or reported.",
         "",
         "| answer | before anything has gone | after |",
         "| --- | --- | --- |",
-        "| 429 for a disruption budget | ends the plan, nothing is evicted | tried for 30 s, then told "
-        "with what has gone |",
+        "| 429 for a disruption budget | ends the plan, nothing is evicted | tried for 30 s, then the evicted "
+        "pods are reported |",
         "| 429, the server has no time | tried for 10 s | tried for 30 s |",
-        "| 403, 422 and others of one request | ends the plan | ends the plan, told with what has gone |",
+        "| 403, 422 and others of one request | ends the plan | ends the plan, the evicted pods are reported |",
         "| 404, or another pod of the name | it is gone already | the same |",
-        "| 5xx, no answer | the pod is read; what is not on its way out is tried again, with its uid | the same |",
+        "| 5xx, no answer | the pod is read; one that is not ending is tried again, by its uid | the same |",
         "",
         "A pass or call that is killed between two evictions, before the first, or with the last "
         "(`tests/cluster/test_disturbing_killed_live.py`): for whom room is made and where moved",
-        "pods go is in the ConfigMap before the first eviction. Nothing goes twice; the next pass goes on, or says "
-        "that it does not; moved pods get their room, though another that is more urgent waits.",
-        "Where one pod of a gang was evicted and another runs on, no room is kept: the next pass makes the gang whole, "
-        "and looks anew for what must go.",
+        "pods go is in the ConfigMap before the first eviction. No pod is evicted twice; the next pass resumes, or "
+        "reports that it does not; moved pods get their room, though a more urgent one waits.",
+        "If one pod of a gang was evicted and another runs, no room is kept: the next pass completes the gang, "
+        "and looks again for pods to evict.",
         "",
         "## Releases",
         "",
@@ -391,15 +389,12 @@ def page() -> str:
         "(`placer/cluster/writing/release.py`). `tests/cluster/test_gates_faults_live.py` has each fault",
         "above happen to each of them, and kills a pass between two pods of a gang: nothing is released twice; a gang "
         "of which a part is released ends the pass with 6 and comes",
-        "first in the next one, though another is more urgent by then; what is nominated and not released is "
-        "nominated no longer, and where",
-        "the pass was killed between the two, no longer than until the next one: a real kube-scheduler keeps other "
-        "pods off that room, and has it again then.",
+        "first in the next one. A pod that is nominated and not released loses its nomination, at the latest in the "
+        "next pass: a real kube-scheduler keeps other pods off that room until then.",
         "",
         "## What kubelets reject",
         "",
-        "A kubelet may reject a pod that is bound to its node. What Kubernetes 1.35 does so for, and what placer "
-        "makes of it:",
+        "A kubelet may reject a pod that is bound to its node. Causes in Kubernetes 1.35, and the answer of placer:",
         "a rule by which the pod is not placed there, a refusal (`Unsupported`), or, where no object tells, the "
         "*memory*: the",
         "node cools down after the first rejection of a workload, and after one by a second node the workload "

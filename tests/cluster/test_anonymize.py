@@ -407,7 +407,7 @@ def test_what_was_wrong_with_an_object_is_not_told() -> None:
     assert any(b"placer.dev/unreadable" in item for item in taken.items)
     (kept,) = anonymized(taken).of_kind("Pod")
     found = json.loads(kept)["metadata"]["annotations"]
-    assert found == {"placer.dev/unreadable": "what was found is not told"}
+    assert found == {"placer.dev/unreadable": "the value found is withheld"}
 
 
 def test_keys_are_names_too() -> None:

@@ -109,8 +109,8 @@ def test_a_dry_run_says_so() -> None:
     [
         (pod(node="n1"), BindingState.BOUND, ""),
         (pod(node="n2"), BindingState.REFUSED, "another client bound it to Node n2"),
-        (pod(uid="other"), BindingState.REFUSED, "it was made anew under its name"),
-        (pod(uid="other", node="n1"), BindingState.REFUSED, "it was made anew under its name"),
+        (pod(uid="other"), BindingState.REFUSED, "another pod has its name now"),
+        (pod(uid="other", node="n1"), BindingState.REFUSED, "another pod has its name now"),
         (pod(gates=True), BindingState.REFUSED, "it has scheduling gates"),
         (pod(deleted=True), BindingState.REFUSED, "it is being deleted"),
         (None, BindingState.REFUSED, "it is gone"),

@@ -87,7 +87,7 @@ def test_kinds_that_are_not_served_and_one_of_another_version(
 ) -> None:
     check = Checks(control_plane, capsys)
     found = {each[1]: each for each in check.of("kinds")}
-    assert found["HyperNode.topology.volcano.sh"][::2] == ("ok", "not served, so there are none")
+    assert found["HyperNode.topology.volcano.sh"][::2] == ("ok", "not served, so none exist")
     assert check.of("volcano") == [("ok", "Volcano", "not installed")]
     files = _found(lambda: resource_definitions("volcano"))
     (definition,) = (each for file in files for each in definitions(file) if _is_of(each, "hypernodes"))

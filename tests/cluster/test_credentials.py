@@ -172,10 +172,10 @@ def test_a_token_file_that_is_away_is_told_and_read_when_it_is_back(server: Door
     server.known = {"two"}
     with at_once():
         with pytest.raises(
-            ClusterError, match=rf"\(401\), and that cannot be read anew: .*No such file or directory: '{token}'"
+            ClusterError, match=rf"\(401\), and that cannot be read again: .*No such file or directory: '{token}'"
         ):
             client.get("/api/v1/pods")
-        with pytest.raises(Unanswered, match=r"cannot be read anew: .*No such file") as caught:
+        with pytest.raises(Unanswered, match=r"cannot be read again: .*No such file") as caught:
             client.send("POST", "/api/v1/pods", {})
         assert not caught.value.sent
         token.write_text("two")
@@ -272,7 +272,7 @@ def test_a_plug_in_that_fails_when_a_token_expires_ends_nothing_before_that_is_r
     with at_once():
         asked_in_each_way(client)
         server.known = set()
-        with pytest.raises(ClusterError, match=r"cannot be read anew: .*plug-in.*process returned 1. no network"):
+        with pytest.raises(ClusterError, match=r"cannot be read again: .*plug-in.*process returned 1. no network"):
             client.get("/api/v1/pods")
     assert capfd.readouterr().err == ""
 

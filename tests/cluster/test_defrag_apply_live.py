@@ -47,7 +47,7 @@ def test_what_is_in_the_way_is_moved_and_the_room_stays_free(
     assert done["applied"]["bound"] == {"default/web0-again": move["to"]}
     assert (done["applied"]["trouble"], done["applied"]["troubles"]) == (None, [])
     assert bound(cluster) == {"web0-again": move["to"], "web1": "n1", "web2": "n2"}
-    gain = "HyperNode r0 is empty" if asked is FREE else "1 group of other Namespaces (0 pods, priority 0) has room"
+    gain = "HyperNode r0 is empty" if asked is FREE else "there is room for 1 group (2 pods), as was asked for"
     assert told(cluster, "Defragmented") == {
         "web0": f"evicted from Node n0 to be placed on Node {move['to']} so that {gain}"
     }

@@ -18,7 +18,7 @@ from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
-from tests.support import hyper_node, node, pod_group, queue
+from tests.support import hyper_node, listing, node, pod_group, queue
 
 Ask = Callable[..., tuple[int, str]]
 
@@ -61,7 +61,7 @@ def test_pods_of_any_scheduler_are_explained(busy: Api, ask: Ask) -> None:
     """Rack 1 has one node of 8 free cpu, rack 2 one that is not cordoned."""
     code, told = ask("explain", "--json")
     assert code == 0
-    entries = {entry["group"]["name"]: entry for entry in json.loads(told)}
+    entries = {entry["group"]["name"]: entry for entry in listing(told)}
     assert set(entries) == {"train", "eval"}
     assert {cause["code"] for cause in entries["train"]["causes"]} <= {"TopologyTooNarrow", "NoEligibleNode"}
     messages = [change["message"] for change in entries["train"]["changes"]]
@@ -82,7 +82,7 @@ def test_a_change_that_is_told_helps_the_cluster(busy: Api, ask: Ask) -> None:
 
 
 def groups_that_wait(told: str) -> list[str]:
-    return [entry["group"]["name"] for entry in json.loads(told) if entry["causes"]]
+    return [entry["group"]["name"] for entry in listing(told) if entry["causes"]]
 
 
 def test_a_job_that_is_not_submitted_beside_what_runs(busy: Api, ask: Ask, tmp_path: Path) -> None:
@@ -98,14 +98,14 @@ def test_a_job_that_is_not_submitted_beside_what_runs(busy: Api, ask: Ask, tmp_p
     path = tmp_path / "job.json"
     path.write_text(json.dumps(job))
     code, told = ask("explain", "--job", str(path), "--json")
-    assert (code, [(entry["group"]["name"], entry["answer"]) for entry in json.loads(told)]) == (0, [("new", "now")])
+    assert (code, [(entry["group"]["name"], entry["answer"]) for entry in listing(told)]) == (0, [("new", "now")])
     assert len(busy.items("/api/v1/namespaces/default/pods")) == 4
 
 
 def test_what_runs_is_audited(busy: Api, ask: Ask) -> None:
     code, told = ask("audit", "--json")
     assert code == 0
-    (entry,) = json.loads(told)
+    (entry,) = listing(told)
     assert (entry["group"]["name"], entry["rules"], entry["score"]) == ("runs", "MATCH", 1)
     busy.create(
         pod_group("split", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1}),
@@ -114,7 +114,7 @@ def test_what_runs_is_audited(busy: Api, ask: Ask) -> None:
     busy.bind("default", "split-0", "n2")
     busy.bind("default", "split-1", "n3")
     code, told = ask("audit", "--json")
-    entries = {entry["group"]["name"]: entry for entry in json.loads(told)}
+    entries = {entry["group"]["name"]: entry for entry in listing(told)}
     assert code == 1
     assert entries["split"]["rules"] == "VIOLATION"
     assert "C7" in entries["split"]["violations"][0]

@@ -135,7 +135,7 @@ def test_where_the_server_has_forgotten_nothing_is_assumed(
     told = passes()
     assert (told["coolingNodes"], told["bound"]) == ([], 1)
     (trouble,) = told["told"]["troubles"]
-    assert trouble.startswith(f"{UNKNOWN}: the server has forgotten what came after resourceVersion ")
+    assert trouble.startswith(f"{UNKNOWN}: the server has forgotten all changes after resourceVersion ")
 
 
 @pytest.mark.parametrize("many", [100, pytest.param(5_000, marks=pytest.mark.exhaustive)])

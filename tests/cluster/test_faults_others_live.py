@@ -115,7 +115,7 @@ def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
             "group": "PodGroup default/train",
             "state": "halfBound",
             "bound": 1,
-            "missing": {"default/train-1": "it was made anew under its name"},
+            "missing": {"default/train-1": "another pod has its name now"},
             "reason": None,
         }
     }

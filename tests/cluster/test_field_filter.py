@@ -224,7 +224,7 @@ def test_of_an_object_with_a_wrong_type_its_name_is_kept_and_what_is_wrong() -> 
 
 @pytest.mark.parametrize("text", [b"<html>", b"[]", b'{"items": 5}'])
 def test_what_is_no_list_is_an_error(text: bytes) -> None:
-    with pytest.raises(ClusterError, match=r"^the list of pods is none: "):
+    with pytest.raises(ClusterError, match=r"^the list of pods is no list: "):
         list_reader(BY_ATTRIBUTE["pods"], "v1").read(text)
 
 

@@ -138,7 +138,7 @@ def test_one_that_was_edited_by_hand_counts_as_absent_and_is_named(edited: dict[
 
     found = read_record(Server(), "placer", "placer-gangs")
     (why,) = found.unread
-    assert re.search(r"configmaps/placer-gangs, key \w+: found .*, expected what placer wrote$", why)
+    assert re.search(r"configmaps/placer-gangs, key \w+: found .*, expected a record that placer wrote$", why)
     assert (found.gangs, found.disruption) == ({}, RecordedDisruption())
 
 

@@ -242,7 +242,7 @@ def test_conditions_leave_time_for_events(told: Told, spent: float, conditions: 
     report = write_all(told, [GangOutcome(gang_of("victim", "q"), GangState.BOUND, bound)], spent)
     assert (report.conditions, report.events) == (conditions, events if conditions == 0 else conditions + 1)
     assert report.troubles == (
-        [] if conditions else ["there was no time to tell everything; the next pass tells the rest"]
+        [] if conditions else ["there was no time to write everything; the next pass writes the rest"]
     )
 
 

@@ -129,7 +129,7 @@ def test_a_switch_that_has_moved_needs_prune(cluster: Api, discover: Discover) -
         cluster.patch(f"/api/v1/nodes/n-1-{number}", {"metadata": {"labels": {"rack": "r1"}}})
     refused = discover(code=3)
     assert {each["field"] for each in refused["faults"]} == {"HyperNodeOverlap"}
-    assert "--prune removes what placer made before" in refused["message"]
+    assert "--prune removes HyperNodes of placer that are not found" in refused["message"]
     assert versions(cluster) == before
     assert counts(discover("--prune")) == told(created=1, changed=2, removed=1, unchanged=2)
     assert sorted(stored(cluster)) == ["r0", "r0.s0", "r1", "r1.s1", "r1.s2"]

@@ -297,7 +297,7 @@ def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
         path = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
         loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
         (trouble,) = loop.passes[-1].troubles
-        assert trouble.startswith(f"{path} was listed anew: {path}: 403")
+        assert trouble.startswith(f"{path} was listed again: {path}: 403")
 
 
 def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
@@ -325,7 +325,7 @@ def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
 )
 def test_a_loop_ends_as_the_last_pass_that_was_not_broken_off(codes: list[int | str | None], code: int) -> None:
     """None: one that was; in quotes: nobody knows who makes passes, or another one does."""
-    teller = running_command._LoopTeller(StopSignals(), lambda _: None)
+    teller = running_command._LoopTeller(StopSignals(), lambda _: None, None)
     for each in codes:
         if isinstance(each, str):
             (teller.undecided if each == "6" else teller.standing_by)("why")
@@ -343,7 +343,7 @@ def test_who_reads_the_line_of_a_pass_and_interrupts_at_once_gets_its_exit_code(
 ) -> None:
     signals, done, told = StopSignals(), Pass(PassOptions()), []
     done.exit_code = 3
-    teller = running_command._LoopTeller(signals, lambda _: None)
+    teller = running_command._LoopTeller(signals, lambda _: None, None)
 
     def tell(each: Pass) -> None:
         signals(signal.SIGTERM, None)

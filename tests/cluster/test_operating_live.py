@@ -121,7 +121,14 @@ class Operator:
                     yield text, ""
                     if only and ("lastSuccessfulTime" in text or ("wait pod/" in text and overlay not in WAYS)):
                         self._hurry()
+                    if "logs -l " in text:  # kubectl ends with an error where a pod that it has listed has just gone
+                        wait_until(lambda: not self._ending(), "pods that end are gone")
                     yield text, self.type(text.replace("NODE", self.node.name))
+
+    def _ending(self) -> list[str]:
+        """Pods of placer that were told to end."""
+        pods = self.api.items("/api/v1/namespaces/placer/pods")
+        return [each["metadata"]["name"] for each in pods if "deletionTimestamp" in each["metadata"]]
 
     def _hurry(self) -> None:
         """Make a pass of the CronJob before the minute is over, where that is not what a test is about."""
@@ -449,6 +456,7 @@ UNTYPED = {
     "kubectl -n placer port-forward": "is for as long as one looks, and the kubelet here forwards nothing",
     "curl": "asks what is forwarded",
     "kubectl -n placer exec": "runs in a container, and the kubelet here runs none; tests/cli/test_inspection.py",
+    "kubectl -n placer logs -l app=placer --tail=100 | grep costs:": "shows what only the signal brings",
     "kubectl -n placer edit": "opens an editor",
     "kubectl -n placer logs -l app=placer --previous": "no container was begun anew here",
     "placer preempt": "no gang waits here; test_preempt_apply_live.py has one",

@@ -171,7 +171,7 @@ def test_what_was_edited_by_hand_goes_apart_and_the_rest_counts(part: str) -> No
     before = server.record()
     (why,) = before.unread
     assert f"configmaps/placer-gangs, key {part}: found " in why
-    assert why.endswith("expected what placer wrote")
+    assert why.endswith("expected a record that placer wrote")
     kept = {"gangs": before.gangs, "rejected": before.workloads, "unanswered": before.unanswered.pods}
     assert [name for name, each in kept.items() if not each] == ([part] if part in kept else [])
     after = write_record(server, "placer", "placer-gangs", before, before.gangs, before.workloads)

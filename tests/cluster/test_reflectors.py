@@ -143,7 +143,7 @@ def test_after_a_silence_the_list_is_taken_anew_and_what_changed_meanwhile_is_to
     assert taken(lists) == (["a", "c"], "5")
     assert sorted(changes.noted) == [("b", True, False), ("c", False, True)]
     (trouble,) = lists.troubles
-    assert trouble == f"{PATH} was listed anew: nothing was heard for 0 s"
+    assert trouble == f"{PATH} was listed again: nothing was heard for 0 s"
     lists.close()
 
 

@@ -64,6 +64,8 @@ def test_what_is_in_the_way_is_moved(cluster: Api, repair: Applied) -> None:
     with controllers.running():
         done = repair("--lost", "n0")
     assert [(each["pod"], each["to"]) for each in done["moves"]] == [("web", "s0")]
+    note = "evicted from Node n2 to be placed on Node s0 so that there is room for 1 pod of lost nodes"
+    assert told(cluster, "Defragmented") == {"web": note}
     assert done["applied"]["evicted"][-1] == "default/train-0"
     there = bound(cluster)
     assert (there["web-again"], there["train-0-again"], there["train-1"]) == ("s0", "n2", "n1")

@@ -81,7 +81,7 @@ def test_what_refers_to_a_kind_that_is_not_there_waits(case: tuple[str, str]) ->
         lists.setdefault(path_of(each), []).append({**each, "metadata": metadata})
     instance = prepared(take(ListServer(lists)), ()).instance
     (found,) = [each for each in instance.findings if each.code == "Unreadable"]
-    assert found.message.startswith(f"no {KIND[case[0]]} can be read, and what depends on it waits: ")
+    assert found.message.startswith(f"no {KIND[case[0]]} can be read, and its dependents wait: ")
     waits = {key.name: group.invalid for key, group in instance.groups.items() if group.pending}
     odd = next(pod.group for pod in instance.pending if pod.key.name == "odd")
     assert odd is not None

@@ -105,7 +105,7 @@ def test_standard_output_is_the_list_and_nothing_else(
     assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig())]) == 0
     listed = json.loads(capsysbinary.readouterr().out)
     assert listed["kind"] == "List"
-    assert listed["metadata"]["annotations"]["placer.dev/snapshot"] == "placer"
+    assert listed["metadata"]["annotations"]["placer.dev/snapshot"] == "*"
 
 
 def test_resource_versions_are_those_of_the_server(busy: Api, client: Client) -> None:

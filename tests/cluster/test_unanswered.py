@@ -88,7 +88,7 @@ FORGOTTEN = b'{"type": "ERROR", "object": {"code": 410}}'
 @pytest.mark.parametrize(
     ("lines", "version", "why"),
     [
-        pytest.param([FORGOTTEN], "5", "the server has forgotten what came after resourceVersion 5 (410)", id="410"),
+        pytest.param([FORGOTTEN], "5", "the server has forgotten all changes after resourceVersion 5 (410)", id="410"),
         pytest.param(
             [bookmark(8)], "5", "/api/v1/pods cannot be watched: it does not come up to resourceVersion 9", id="silent"
         ),

@@ -230,7 +230,7 @@ def test_what_is_not_read_is_lost_at_once_whenever_it_was_checked_last() -> None
     assert watches.lost() == f"{PATH} cannot be watched: it has not begun"
     with watches.open():
         wait_until(lambda: watch.lost is None, "the watch to be open")
-        assert watches.lost() == f"{PATH} cannot be watched: what happened since the snapshot is not heard yet"
+        assert watches.lost() == f"{PATH} cannot be watched: changes since the snapshot have not arrived yet"
         watches._since[watch] = time.monotonic()
         assert watches.lost() is None
         watch._lose("the connection broke")

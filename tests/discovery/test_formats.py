@@ -135,11 +135,11 @@ def test_topology_where_there_is_no_choice(write: Any, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--dry-run"], "--dry-run: found no --apply beside it"),
-        (["--prune", "--force-conflicts"], "--prune, --force-conflicts: found no --apply beside it"),
-        (["--apply", "nodes.json"], "--apply: found INSTANCE beside it"),
+        (["--dry-run"], "--dry-run: found no --apply with it"),
+        (["--prune", "--force-conflicts"], "--prune, --force-conflicts: found no --apply with it"),
+        (["--apply", "nodes.json"], "--apply: found INSTANCE with it"),
         (["--apply", "-o", "-"], "-o - --apply: found two documents for standard output"),
-        (["--topology", "x"], "--topology: found 'x' beside --labels"),
+        (["--topology", "x"], "--topology: found 'x' with --labels"),
     ],
 )
 def test_flags_that_make_no_sense_together(words: list[str], told: str, capsys: Capture) -> None:

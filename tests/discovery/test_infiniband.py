@@ -92,10 +92,9 @@ def test_three_tiers_with_rails() -> None:
     }
     assert found.titles["leaf-0-1-0"] == "leaf-0-1-0, leaf-0-1-1, leaf-0-1-2, leaf-0-1-3"
     assert found.notes == (
-        "16 switches share what hangs on them and make 4 domains, such as leaf-0-0-0, leaf-0-0-1, leaf-0-0-2, "
-        "leaf-0-0-3",
-        "4 switches of level 2 make 2 domains by what they are linked to, such as spine-0-0, spine-0-1",
-        "2 switches of level 3 make 1 domain by what they are linked to, such as core-0, core-1",
+        "16 switches have the same hosts and make 4 domains, such as leaf-0-0-0, leaf-0-0-1, leaf-0-0-2, leaf-0-0-3",
+        "4 switches of level 2 make 2 domains by their links, such as spine-0-0, spine-0-1",
+        "2 switches of level 3 make 1 domain by their links, such as core-0, core-1",
     )
     assert found.findings == ()
 

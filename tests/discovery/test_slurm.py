@@ -162,7 +162,7 @@ def test_rails_that_share_their_hosts_are_one_domain() -> None:
     assert found.titles["spine-0"] == "spine-0, spine-1, spine-2, spine-3"
     (note,) = found.notes
     assert note == (
-        "12 switches share what hangs on them and make 3 domains, such as leaf-1-0, leaf-1-1, leaf-1-2, leaf-1-3"
+        "12 switches have the same hosts and make 3 domains, such as leaf-1-0, leaf-1-1, leaf-1-2, leaf-1-3"
     )
 
 

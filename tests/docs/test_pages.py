@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, blocks, run, timeless
+from tests.docs.pages import PAGES, ROOT, Block, blocks, run, shown_of, timeless
 
 
 def name_of(path: Path) -> str:
@@ -19,14 +19,21 @@ def name_of(path: Path) -> str:
 def test_commands_of_a_page_print_what_it_says(path: Path, tmp_path: Path) -> None:
     ran = 0
     for block, printed, said in run(path.read_text(encoding="utf-8"), tmp_path):
-        assert timeless(printed) == timeless(said.text if said is not None else ""), block.text
+        shown, expected = (printed, "") if said is None else (shown_of(printed, said), said.text)
+        assert timeless(shown) == timeless(expected), block.text
         ran += 1
     assert ran
 
 
-def test_the_first_hour_and_every_recipe_are_run() -> None:
+def test_a_block_that_is_cut_shows_the_first_lines() -> None:
+    (said,) = blocks("```text\none\ntwo\n...\n```\n")
+    assert shown_of("one\n2\nthree\n", said) == "one\n2\n...\n"
+    assert shown_of("one\n", Block("text", None, "one\n", 0)) == "one\n"
+
+
+def test_the_readme_the_first_hour_and_every_recipe_are_run() -> None:
     recipes = {path for path in (ROOT / "docs" / "recipes").glob("*.md") if path.name != "index.md"}
-    assert {ROOT / "docs" / "first-hour.md", *recipes} <= {*PAGES}
+    assert {ROOT / "README.md", ROOT / "docs" / "questions.md", ROOT / "docs" / "first-hour.md", *recipes} <= {*PAGES}
     assert len(recipes) >= 4
 
 

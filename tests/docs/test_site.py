@@ -273,19 +273,29 @@ def test_texts_have_contrast(opened: Any, scheme: str) -> None:
     assert seen > 500
 
 
-def test_the_search_works_from_a_folder(opened: Any) -> None:
+@pytest.mark.parametrize(
+    ("asked", "page"),
+    [
+        ("TopologyTooNarrow", "codes.html"),
+        ("why is my pod pending", "questions.html"),
+        ("kueue", "kueue.html"),
+        ("karpenter", "autoscalers.html"),
+        ("LWS", "support.html"),
+    ],
+)
+def test_a_search_from_a_folder_finds_pages_before_the_api(opened: Any, asked: str, page: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser = opened("docs/index.md")
     field = browser.find_element("css selector", ".md-search__input")
     browser.execute_script("arguments[0].focus()", field)
-    field.send_keys("TopologyTooNarrow")
+    field.send_keys(asked)
     wait(browser, "document.querySelectorAll('.md-search-result__item a').length > 0")
-    found = browser.execute_script(
-        "return [...document.querySelectorAll('.md-search-result__item a')].map((a) => a.href)"
-    )
-    assert any("codes.html" in link for link in found)
+    script = "return [...document.querySelectorAll('.md-search-result__item > a')].map((a) => a.href)"
+    found = browser.execute_script(script)
     field.send_keys(Keys.ESCAPE)
+    assert any(f"/{page}" in link for link in found[:3]), found[:5]
+    assert not any("/api/" in link for link in found[:3]), found[:5]
 
 
 def test_light_and_dark_are_chosen_by_hand_too(opened: Any) -> None:

@@ -524,15 +524,15 @@ def _gangs() -> Iterator[HandMade]:
         racks(2, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup",
-        change="leave out highestTierName (rack) beside highestTierAllowed (1); leave out highestTierAllowed (1)",
+        change="leave out highestTierName (rack) next to highestTierAllowed (1); leave out highestTierAllowed (1)",
     )
     yield case(
         "two limits, and no room",
         racks(1, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup InsufficientResources",
-        change="leave out highestTierName (rack) beside highestTierAllowed (1), and start with 1 member; "
-        "leave out highestTierAllowed (1) beside highestTierName (rack), and start with 1 member",
+        change="leave out highestTierName (rack) next to highestTierAllowed (1), and start with 1 member; "
+        "leave out highestTierAllowed (1) next to highestTierName (rack), and start with 1 member",
     )
     yield case(
         "claims of devices",
@@ -585,7 +585,7 @@ def _queues() -> Iterator[HandMade]:
         node("a", gpu=8),
         {**queue("q"), "status": {"state": "Closed"}},
         gang(1, gpu=8, queue="q"),
-        causes="QueueCapability",
+        causes="QueueClosed",
         change="open Queue q",
     )
     yield case(
@@ -627,8 +627,25 @@ def _queues() -> Iterator[HandMade]:
         running("x", "a", gpu=8),
         {**queue("q"), "status": {"state": "Closed"}},
         gang(1, gpu=8, queue="q"),
-        causes="QueueCapability InsufficientResources",
+        causes="QueueClosed InsufficientResources",
         change="add 1 node like a, and open Queue q",
+    )
+    yield case(
+        "closed and too small",
+        node("a", gpu=8),
+        {**queue("q", CAP4), "status": {"state": "Closed"}},
+        gang(1, gpu=8, queue="q"),
+        causes="QueueClosed QueueCapability",
+        change="open Queue q and raise nvidia.com/gpu in the capability of Queue q by 4",
+    )
+    yield case(
+        "closed above, and room below",
+        node("a", gpu=8),
+        {**queue("root"), "status": {"state": "Closed"}},
+        queue("q", {"nvidia.com/gpu": 8}, "root"),
+        gang(1, gpu=8, queue="q"),
+        causes="QueueClosed",
+        change="open Queue root",
     )
     yield case(
         "four causes",
@@ -781,7 +798,7 @@ def _outcompeted() -> Iterator[HandMade]:
         node("a", gpu=8),
         whose("q", "ml"),
         gang(1, gpu=8, queue="q"),
-        causes="QueueCapability",
+        causes="QueueClosed",
         change="name default in the annotation placer.dev/namespaces of Queue q",
     )
     yield case(

@@ -60,7 +60,7 @@ def fits(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> bool:
 def ready_placements(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> Iterator[Placement]:
     """Placements of the group alone that make it ready with the rules of some causes switched off."""
     lifted = set(lifted)
-    asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported"})
+    asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClosed", "QueueCapability"})
     lone = lift(carried_out(instance, Placement(), key), key, asks)
     off = lone.policy.rules_off | {rule for code in lifted - asks for rule in RULES_OF[code]}
     lone = replace(lone, policy=replace(lone.policy, rules_off=off))
@@ -141,7 +141,7 @@ def test_changes(at: int) -> None:
         ("nodes outside", "too few; Node n1 has room and is in no HyperNode of tier <= 1"),
         (
             "a lone pod outcompeted",
-            "fits alone; beside the waiting groups that are placed: 0/1 nodes have room for a pod of "
+            "fits alone; with the waiting groups that are placed: 0/1 nodes have room for a pod of "
             "nvidia.com/gpu 8: 1 insufficient nvidia.com/gpu; Node a comes nearest: nvidia.com/gpu 0 free, 8 too few; "
             "the room went to PodGroup default/rival (1 pod); as things stand, pods of PodGroup default/rival, "
             "priority 100 (its own priority is 0) are placed on Node a, where it fits alone",

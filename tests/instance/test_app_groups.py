@@ -157,7 +157,10 @@ def test_sorting_algorithms(algorithm: str | None, found: list[str]) -> None:
 def test_an_unknown_sorting_algorithm_says_what_is_used() -> None:
     (found,) = findings(app_group(topologySortingAlgorithm="Bogo"))
     known = "KahnSort, TarjanSort, ReverseKahn, ReverseTarjan, AlternateKahn, AlternateTarjan"
-    assert found[2] == f"AppGroup default/shop: topologySortingAlgorithm 'Bogo' is none of {known}: KahnSort is used"
+    assert (
+        found[2]
+        == f"AppGroup default/shop: topologySortingAlgorithm: found 'Bogo', expected one of {known}; KahnSort is used"
+    )
 
 
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -8,7 +8,7 @@ from placer.errors import UsageError
 from placer.explain.cases import Case
 from placer.explain.explanation import find_group
 from placer.instance import GroupKey
-from placer.instance.group_names import full_name
+from placer.instance.group_names import asked_groups, full_name
 from placer.manifests import from_documents
 from placer.preempt import group_named
 from tests.support import Document, instance_of, node, pod, pod_group
@@ -53,6 +53,9 @@ def test_each_group_has_a_name_of_its_own(key: GroupKey) -> None:
         ("ml/v", "podgroup.scheduling.volcano.sh/ml/train"),
         ("ml/alone", "pod/ml/alone"),
         ("d", "pod/default/d"),
+        ("alone", "pod/ml/alone"),
+        ("pod/alone", "pod/ml/alone"),
+        ("pod/k", "podgroup.kueue.x-k8s.io/ml/train"),
     ],
 )
 def test_a_group_is_found_by_kind_and_by_its_pod(words: str, name: str) -> None:
@@ -75,3 +78,55 @@ def test_a_name_of_no_group_is_an_error() -> None:
             find_group(CASE, words)
         with pytest.raises(UsageError, match="no such group that waits"):
             group_named(INSTANCE, words)
+
+
+TWO_PLACES = [node("n1"), *(pod("web", namespace=each, labels={"app": each}) for each in ("a", "b", "pod"))]
+
+
+@pytest.mark.parametrize(
+    ("words", "namespace", "home", "found"),
+    [
+        ("web", None, "b", "pod/b/web"),
+        ("web", "a", "b", "pod/a/web"),
+        ("a/web", "b", "b", "pod/a/web"),
+        ("pod/web", "b", "default", "pod/b/web"),
+        ("pod/pod/web", None, "default", "pod/pod/web"),
+    ],
+)
+def test_a_name_without_a_namespace_takes_the_one_that_is_given_else_the_users_own(
+    words: str, namespace: str | None, home: str, found: str
+) -> None:
+    instance, case = instance_of(*TWO_PLACES), Case(from_documents(list(TWO_PLACES)))
+    assert full_name(group_named(instance, words, namespace, home)) == found
+    assert full_name(find_group(case, words, namespace, home)) == found
+    with pytest.raises(UsageError, match="found 3 groups of that name, expected one of pod/a/web, pod/b/web, "):
+        find_group(case, "web")
+
+
+def test_a_namespace_may_be_called_as_a_kind_is() -> None:
+    documents = [node("n1"), pod("api", namespace="pod")]
+    assert full_name(group_named(instance_of(*documents), "pod/api")) == "pod/pod/api"
+    assert full_name(group_named(instance_of(*documents, pod("api", namespace="ml")), "pod/pod/api")) == "pod/pod/api"
+
+
+@pytest.mark.parametrize("words", ["ml/trian", "trian", "podgroup/trian", "other/trian", "Train"])
+def test_a_name_that_is_nearly_right_is_proposed(words: str) -> None:
+    with pytest.raises(UsageError, match="; found like it: ml/train"):
+        find_group(CASE, words)
+    with pytest.raises(UsageError, match="; found like it: ml/train"):
+        group_named(INSTANCE, words)
+
+
+def test_namespace_labels_and_names_select_groups() -> None:
+    instance = instance_of(*TWO_PLACES, pod("runs", namespace="a", node="n1", labels={"app": "a"}), pod("bare"))
+
+    def found(**words: object) -> list[str]:
+        return [full_name(key) for key in asked_groups(instance, **words)]  # type: ignore[arg-type]
+
+    assert set(found()) == {"pod/a/web", "pod/b/web", "pod/pod/web", "pod/a/runs", "pod/default/bare"}
+    assert set(found(namespace="a")) == {"pod/a/web", "pod/a/runs"}
+    assert set(found(selector="app in (a, b)")) == {"pod/a/web", "pod/b/web", "pod/a/runs"}
+    assert found(selector="!app") == ["pod/default/bare"]
+    assert found(namespace="b", names=["web", "a/web"]) == ["pod/b/web"]
+    with pytest.raises(UsageError, match="-l: found 'app in a', expected a selector"):
+        found(selector="app in a")

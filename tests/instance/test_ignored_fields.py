@@ -125,7 +125,7 @@ def test_a_queue_in_which_nothing_passes_what_waits_is_a_finding() -> None:
 
 def test_a_runtime_class_is_a_finding_where_no_server_has_written_what_it_adds() -> None:
     named = {"runtimeClassName": "kata"}
-    message = "spec.runtimeClassName kata decides nothing: what its RuntimeClass adds (overhead, nodes) is not read"
+    message = "spec.runtimeClassName kata decides nothing: overhead and node selector of its RuntimeClass are not read"
     pods = [pod(name, spec=named) for name in "ab"]
     assert found(*pods) == [("Pod default/a", f"Pod default/a and 1 other: {message}")]
     assert found(pod("a", spec=named, metadata={"uid": "u"})) == []

@@ -79,7 +79,7 @@ OWN = {
     ),
     "kernel parameters that not every kubelet does": (
         {"securityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]}},
-        ("spec.securityContext.sysctls: net.core.somaxconn, which only a kubelet that is told to lets a pod set",),
+        ("spec.securityContext.sysctls: net.core.somaxconn, which a kubelet allows only if it is configured to",),
     ),
     "the operating system of every node": ({"os": {"name": "linux"}}, ()),
     "an operating system that no node has": (
@@ -212,7 +212,7 @@ def spread_of(constraints: int, when: str = "DoNotSchedule") -> dict[str, Any]:
         (affinity_terms("podAntiAffinity", 1, 4_999), ""),
         (
             affinity_terms("podAntiAffinity", 1, 5_000),
-            "spec: 5,001 names and values in what it says of other pods, of 5,000 at most",
+            "spec: 5,001 names and values in its terms about other pods, of 5,000 at most",
         ),
     ],
 )

@@ -104,12 +104,12 @@ def test_every_policy_on_a_planted_queue() -> None:
 
 
 def section() -> list[str]:
-    """README's section of comparisons, cut at its code."""
-    return (ROOT / "README.md").read_text().split("## Beside other schedulers")[1].split("\n## ")[0].split("```")
+    """The page of comparisons up to its second heading, cut at its code."""
+    return (ROOT / "docs" / "compare.md").read_text(encoding="utf-8").split("\n## ")[0].split("```")
 
 
 def shown() -> tuple[str, dict[str, list[str]], dict[str, list[str]]]:
-    """The command of README's comparison, its rows of figures and its rows of values, by policy."""
+    """The command of its comparison, its rows of figures and its rows of values, by policy."""
     _, command, _, table, *_ = section()
     figures, values = table.split("Values, in the order they are compared")
     return command, by_policy(figures), by_policy(values)
@@ -121,11 +121,11 @@ def by_policy(table: str) -> dict[str, list[str]]:
 
 
 def as_shown(values: Iterable[Value]) -> list[str]:
-    """Values as README shows them: amounts in nodes' worth."""
+    """Values as the page shows them: amounts in nodes."""
     return [f"{each.value / 1e6:,.1f}" if is_amount(each.name) else f"{each.value:,}" for each in values]
 
 
-def test_readme_shows_what_the_command_prints() -> None:
+def test_the_page_shows_what_the_command_prints() -> None:
     """Of policies, which do not change; seconds and memory do, and methods get better."""
     command, figures, values = shown()
     words = command.split()

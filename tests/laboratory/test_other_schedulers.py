@@ -17,7 +17,7 @@ from placer.instance import GroupKey
 from placer.laboratory.other_schedulers import ElsewhereFate, OtherSchedulers
 from placer.laboratory.policies.mimicry import mimic
 from placer.manifests import from_documents
-from tests.support import Document, hyper_node, node, pod, pod_group
+from tests.support import Document, hyper_node, listing, node, pod, pod_group
 
 CLUSTER: list[Document] = [
     *(node(f"n{at}", gpu=8, cpu=64) for at in range(4)),
@@ -149,7 +149,7 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": RIVALS}))
     assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
-    said = "What volcano puts first is not known: policy volcano, which mimics it, did not come to its end in time"
+    said = "The order of volcano is not known: policy volcano, which mimics it, did not come to its end in time"
     assert said in capsys.readouterr().out
 
 
@@ -189,11 +189,11 @@ def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "PodGroup default/c waits for scheduler volcano." in told
     assert "placer would admit it: 2 pods placed under r" in told
-    assert "Mimicry, not the scheduler itself: policy volcano leaves it waiting." in told
-    assert "Before it goes default/a, default/b." in told
-    assert "does not from default/b on" in told
+    assert "Simulation, not the scheduler itself: policy volcano leaves it waiting." in told
+    assert "Served before it: default/a, default/b." in told
+    assert "but not after default/b." in told
     assert main(["explain", str(path), "--group", "c", "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)
+    (entry,) = listing(capsys.readouterr().out)
     assert entry["causes"] == []
     assert entry["scheduler"]["placer"]["admitted"] is True
     assert entry["scheduler"]["mimicry"]["since"] == {"kind": "PodGroup", "namespace": "default", "name": "b"}
@@ -206,6 +206,6 @@ def test_a_configuration_of_the_scheduler_counts(tmp_path: Path, capsys: pytest.
     for actions, placed in (("enqueue, allocate", 1), ("enqueue", 0)):
         conf.write_text(f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: predicates\n  - name: ours\n')
         assert main(["explain", str(path), "--json", "--scheduler-config", str(conf)]) == 0
-        (entry,) = json.loads(capsys.readouterr().out)
+        (entry,) = listing(capsys.readouterr().out)
         assert entry["scheduler"]["mimicry"]["placed"] == placed
         assert any("ours" in note for note in entry["scheduler"]["mimicry"]["notes"])

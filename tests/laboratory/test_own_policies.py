@@ -21,7 +21,7 @@ from placer.laboratory.sweep.runs import plan, sweep
 from placer.placement import Placement
 from placer.read import read
 from placer.solve import solve
-from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
+from tests.support import Document, hyper_node, instance_of, listing, node, pod, pod_group
 
 Capture = pytest.CaptureFixture[str]
 
@@ -57,7 +57,7 @@ def rows(*policies: str, **options: Any) -> list[ComparisonRow]:
 def typed(capsys: Capture, *words: str) -> Any:
     """What ``placer compare`` printed as JSON."""
     assert main(["compare", "cluster.json", "--json", *words]) == 0
-    return json.loads(capsys.readouterr().out)
+    return listing(capsys.readouterr().out)
 
 
 # ----------------------------------------------------------------------------------------------------------- functions
@@ -152,7 +152,7 @@ def test_modules_are_found_in_packages_on_the_path_and_last_in_the_directory_of_
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{here / 'elsewhere'}"}
     command = [sys.executable, "-P", "-m", "placer", "compare", "cluster.json", "--policies", "mine=there:f"]
     done = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)[0]["placedPods"] == 0
+    assert listing(done.stdout)[0]["placedPods"] == 0
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ def test_set_makes_what_is_missing() -> None:
         ("pod/a:spec", "expected KIND/[NAMESPACE/]NAME:PATH=VALUE"),
         ("pod/a:=1", "'' is not a path such as spec.minMember"),
         ("pod/a:spec..x=1", "'spec..x' is not a path such as spec.minMember"),
-        ("pod/a:spec.containers[3].name=x", "spec.containers has 1 items, '3' is none of them"),
-        ("pod/a:spec.containers.first.name=x", "spec.containers has 1 items, 'first' is none of them"),
+        ("pod/a:spec.containers[3].name=x", "spec.containers has 1 items, found '3'"),
+        ("pod/a:spec.containers.first.name=x", "spec.containers has 1 items, found 'first'"),
         ("pod/a:kind.x=1", "kind is neither an object nor a list"),
         ("pod/a:spec.x=[1", "the value has text that is not YAML"),
         ("pod/z:spec.x=1", "no pod z in the instance"),
@@ -196,7 +196,7 @@ def test_a_fault_of_a_changed_object_names_the_option() -> None:
             "metadata.labels[topology.kubernetes.io/zone]",
         ),
         ("node/n:Spec.unschedulable=true", "Spec is no field of v1 Node; found like it: spec"),
-        ("pod/a:spec.tolerations.first.key=x", "spec.tolerations has 0 items, 'first' is none of them"),
+        ("pod/a:spec.tolerations.first.key=x", "spec.tolerations has 0 items, found 'first'"),
         ("service/web:spec.type=x", "v1 Service is not read, so nothing that is set in it decides anything"),
     ],
 )
@@ -251,18 +251,18 @@ def with_labels(**options: Any) -> Objects:
     ],
 )
 def test_without_all_that_have_labels(selector: str, left: list[str]) -> None:
-    found = with_labels(without=[f"node -l {selector}"])
+    found = with_labels(without=[f"node --where {selector}"])
     assert [node.name for node in found.nodes] == left
     assert pods(found) == pods(with_labels())
 
 
 def test_a_selector_in_one_namespace() -> None:
-    found = with_labels(without=["pods/one -l rack=r7"])
+    found = with_labels(without=["pods/one --where rack=r7"])
     assert [pair for pair in pods(with_labels()) if pair not in pods(found)] == [("one", "p")]
 
 
 def test_set_of_all_that_have_labels() -> None:
-    found = with_labels(set_=["no:spec.unschedulable=true -l rack=r7", "node/n2:spec.unschedulable=false"])
+    found = with_labels(set_=["no:spec.unschedulable=true --where rack=r7", "node/n2:spec.unschedulable=false"])
     assert {node.name: node.spec.unschedulable for node in found.nodes if node.spec is not None} == {
         "n1": True,
         "n2": False,
@@ -272,14 +272,14 @@ def test_set_of_all_that_have_labels() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("node -l rack=r9", "no node with rack=r9 in the instance; none of the 4 has these labels"),
-        ("queue -l rack=r9", "no queue with rack=r9 in the instance; there is none at all"),
-        ("node -l rack in r7", "'rack in r7' is not a selector such as rack=r7,!spare"),
-        ("node -l rack=r7,", "'rack=r7,' is not a selector such as rack=r7,!spare"),
-        ("node/ -l rack=r7", "expected KIND[/NAMESPACE] before -l"),
-        ("pod/one/p -l rack=r7", "expected KIND[/NAMESPACE] before -l"),
+        ("node --where rack=r9", "no node with rack=r9 in the instance; none of the 4 has these labels"),
+        ("queue --where rack=r9", "no queue with rack=r9 in the instance; there are no items"),
+        ("node --where rack in r7", "'rack in r7' is not a selector such as rack=r7,!spare"),
+        ("node --where rack=r7,", "'rack=r7,' is not a selector such as rack=r7,!spare"),
+        ("node/ --where rack=r7", "expected KIND[/NAMESPACE] before --where"),
+        ("pod/one/p --where rack=r7", "expected KIND[/NAMESPACE] before --where"),
         (
-            "pg -l !rack",
+            "pg --where !rack",
             "more than one kind has that name: podgroup.scheduling.volcano.sh, podgroup.scheduling.x-k8s.io",
         ),
     ],

@@ -116,7 +116,7 @@ def test_folder(tmp_path: Path) -> None:
 def test_empty_folder_and_missing_file(tmp_path: Path) -> None:
     assert faults(tmp_path, tmp_path / "none.yaml") == [
         f"{tmp_path}: found no such file in it, expected a folder with .yaml, .yml or .json files",
-        f"{tmp_path}/none.yaml: found No such file or directory, expected a file that can be read",
+        f"{tmp_path}/none.yaml: found no such file, expected a file that can be read",
     ]
 
 

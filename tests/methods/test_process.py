@@ -133,6 +133,13 @@ def test_a_child_outlives_its_server_and_nobody_knows_how_it_ended(own_server: f
     assert ended == ProcessResult(ProcessEnd.DIED, detail="no exit status: ValueError: a fault in the search")
 
 
+def test_a_server_says_of_a_child_of_another_that_it_does_not_know(own_server: fork_server.ForkServer) -> None:
+    (before,) = _events("tells_its_state")
+    assert own_server.wait(os.getpid()) is None
+    (after,) = _events("tells_its_state")
+    assert after["server"] == before["server"]
+
+
 def _events(search: str, *arguments: object) -> list[Any]:
     events: list[Any] = []
     assert run_apart(f"searches:{search}", arguments, events.append).how is ProcessEnd.RETURNED

@@ -145,7 +145,7 @@ def test_kinds_that_are_served_are_told_with_their_version() -> None:
     found = {each.object: each.found for each in results if each.check == "kinds"}
     assert found["PodGroup.scheduling.volcano.sh"] == "served as scheduling.volcano.sh/v1beta1"
     assert found["HyperNode.topology.volcano.sh"] == "served as topology.volcano.sh/v1alpha1"
-    assert found["NetworkTopology.networktopology.diktyo.x-k8s.io"] == "not served, so there are none"
+    assert found["NetworkTopology.networktopology.diktyo.x-k8s.io"] == "not served, so none exist"
     assert found["Node"] == "served as v1"
 
 

@@ -86,7 +86,7 @@ def test_unsupported() -> None:
     gang = world.gang("g", 2)
     world.pod("a", gang)
     world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
-    assert only(world) == ("Unsupported", "1 of 2 pods needs what is not modelled: spec.resourceClaims: gpu")
+    assert only(world) == ("Unsupported", "1 of 2 pods needs unsupported fields: spec.resourceClaims: gpu")
 
 
 def test_no_eligible_node() -> None:
@@ -111,7 +111,7 @@ def test_a_closed_queue() -> None:
     world = on("n0")
     world.queue("q", closed=True)
     world.pod("p", queue="q")
-    assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
+    assert only(world) == ("QueueClosed", "Queue q is closed and takes no new pods")
 
 
 def test_a_queue_of_other_namespaces() -> None:
@@ -121,7 +121,7 @@ def test_a_queue_of_other_namespaces() -> None:
     message = (
         "annotation placer.dev/namespaces of Queue q names ml, web: found a group of default, expected one of these"
     )
-    assert only(world) == ("QueueCapability", message)
+    assert only(world) == ("QueueClosed", message)
 
 
 @pytest.mark.parametrize("least", [0, 1])
@@ -346,7 +346,7 @@ def test_outcompeted_names_who_took_the_room() -> None:
     world.pod("b", gpu=1, priority=5)
     world.pods_of("c0 c1", world.gang("c", 2), 3)
     message = (
-        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: "
+        "fits alone; with this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: "
         "2 insufficient nvidia.com/gpu; Node n1 comes nearest: nvidia.com/gpu 1 free, 2 too few; "
         "the room went to PodGroup default/a (1 pod)"
     )
@@ -361,7 +361,7 @@ def test_outcompeted_in_a_domain_that_its_running_pods_choose() -> None:
     world.pods_of("x0 x1 x2 x3 x4 x5", world.gang("x", 6, priority=1))
     reason = found(world.instance())["g"]
     assert reason.code == "Outcompeted"
-    assert reason.message.startswith("fits alone; beside this placement: ")
+    assert reason.message.startswith("fits alone; with this placement: ")
     assert "Node n0 comes nearest: nvidia.com/gpu 0 free, 1 too few; the room went to PodGroup default/x (" in (
         reason.message
     )
@@ -373,7 +373,7 @@ def test_outcompeted_in_a_queue() -> None:
     world.pods_of("a0 a1", world.gang("a", 2, queue="q", priority=1))
     world.pods_of("b0 b1", world.gang("b", 2, queue="q"))
     message = (
-        "fits alone; beside this placement: needs nvidia.com/gpu 2 in Queue q: capability 3, 2 of it taken; "
+        "fits alone; with this placement: needs nvidia.com/gpu 2 in Queue q: capability 3, 2 of it taken; "
         "the room in Queue q went to PodGroup default/a (2 pods)"
     )
     assert only(world) == ("Outcompeted", message)
@@ -388,7 +388,7 @@ def test_outcompeted_in_every_domain() -> None:
     reason = found(world.instance())["h"]
     assert reason.code == "Outcompeted"
     text = (
-        r"fits alone; beside this placement: needs 3 pods \(nvidia.com/gpu 1 each\) in one HyperNode of tier <= 1; "
+        r"fits alone; with this placement: needs 3 pods \(nvidia.com/gpu 1 each\) in one HyperNode of tier <= 1; "
         r"the roomiest \((l\d), tier 1\) has room for (\d), 1 too few; the room went to "
         r"PodGroup default/(\w) \(\d pods\)"
     )
@@ -403,7 +403,7 @@ def test_outcompeted_for_a_host_port() -> None:
     world.pod("a", ports=[port(80)], priority=1)
     world.pod("b", ports=[port(80)])
     message = (
-        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 1: 2 host port taken; "
+        "fits alone; with this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 1: 2 host port taken; "
         "Node n0 comes nearest: host port 0.0.0.0:80/TCP is taken by Pod default/a; "
         "the room went to Pod default/a (1 pod)"
     )
@@ -448,7 +448,7 @@ def test_not_decided_without_time_to_try() -> None:
     world = on("n0", 2)
     world.pods_of("a0 a1", world.gang("a", 2, priority=1))
     world.pods_of("b0 b1", world.gang("b", 2))
-    assert only(world, decided=False) == ("NotDecided", "counting does not exclude it: no time to tell")
+    assert only(world, decided=False) == ("NotDecided", "counting does not exclude it: not decided in time")
 
 
 def test_optional_pods_of_a_group_that_runs() -> None:
@@ -469,7 +469,7 @@ def test_optional_pods_need_room_for_one_of_them_only(capability: int | None) ->
     world.pods_of("a b", world.gang("g", 0, queue="q" if capability else None), 2)
     world.pod("big", gpu=2, priority=10)
     message = (
-        "fits alone; beside this placement: ready; with 1 pod more: 0/1 nodes have room for a pod of nvidia.com/gpu 2: "
+        "fits alone; with this placement: ready; with 1 pod more: 0/1 nodes have room for a pod of nvidia.com/gpu 2: "
         "1 insufficient nvidia.com/gpu; Node n0 comes nearest: nvidia.com/gpu 0 free, 2 too few; "
         "the room went to Pod default/big (1 pod)"
     )
@@ -515,8 +515,8 @@ def test_reasons_are_true() -> None:
                 alone = best(carried_out(instance, Placement(), key))[1].node_of
                 fits = one_more(instance, dense, key, placement) if outcome.ready(group) else bool(alone)
                 assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-    names = "InvalidGroup GangIncomplete Unsupported NoEligibleNode QueueCapability InsufficientResources"
-    assert set(codes) >= {*names.split(), "TopologyTooNarrow", "Outcompeted"}
+    names = "InvalidGroup GangIncomplete Unsupported NoEligibleNode QueueClosed QueueCapability"
+    assert set(codes) >= {*names.split(), "InsufficientResources", "TopologyTooNarrow", "Outcompeted"}
     assert codes["NotDecided"] <= 0.02 * codes.total()
 
 

@@ -39,7 +39,7 @@ class Case:
         self.told = reasons(self.instance, dense, solution)
 
     def outcompeted(self) -> list[tuple[Group, Reason]]:
-        """Groups kept out by a rule beside this placement."""
+        """Groups kept out by a rule with this placement."""
         first = self.instance.policy.levels[:1] == ("placed",)
         told = {key: reason for key, reason in self.told.items() if reason.code == "Outcompeted" and first}
         return [(self.after.groups[key], reason) for key, reason in told.items()]
@@ -279,7 +279,7 @@ def test_most_groups_that_fit_alone_are_told_the_rule(make: Make) -> None:
         for key, reason in case.told.items():
             told[reason.code] += 1
             if reason.code == "Outcompeted" and "the policy puts" not in reason.message:
-                assert reason.message.startswith("fits alone; beside this placement: "), f"{key}: {reason}"
+                assert reason.message.startswith("fits alone; with this placement: "), f"{key}: {reason}"
                 assert re.search(r"\d", reason.message.removeprefix("fits alone")), f"{key}: {reason}"
     assert told["Outcompeted"] >= 20
     assert told["NotDecided"] <= 0.05 * told.total()

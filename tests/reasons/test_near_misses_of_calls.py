@@ -130,7 +130,7 @@ def test_outcompeted_for_a_link() -> None:
         "AppGroup default/shop) of 100: 20 too much; the link carries calls of Pod default/web-1 (1 pod)"
     )
     rule = f"{CARRIED} {TRIED}"
-    assert only(world) == ("Outcompeted", f"fits alone; beside this placement: {rule}: {said}")
+    assert only(world) == ("Outcompeted", f"fits alone; with this placement: {rule}: {said}")
 
 
 def test_the_only_node_left_is_too_far() -> None:
@@ -151,7 +151,7 @@ def test_the_only_node_left_is_too_far() -> None:
         "the room went to Pod default/other (1 pod)"
     )
     rule = f"{DEAR} {TRIED}"
-    assert only(world) == ("Outcompeted", f"fits alone; beside this placement: {rule}: {said}")
+    assert only(world) == ("Outcompeted", f"fits alone; with this placement: {rule}: {said}")
 
 
 def test_a_callee_bound_too_far_away_by_the_same_placement() -> None:

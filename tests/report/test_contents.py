@@ -215,7 +215,7 @@ def test_nothing_is_stranded_where_a_pod_fits() -> None:
 def test_free_gpus_without_cpu_beside_them_are_stranded() -> None:
     found = of(node("a", cpu=8, gpu=4), pod("hog", node="a", cpu=7), pod("p", gpu=1, cpu=2), pod("q", gpu=2, cpu=4))
     assert found == {
-        ("nvidia.com/gpu", "not enough cpu beside it: the smallest pods ask for 2 of cpu"): (4, ("a",)),
+        ("nvidia.com/gpu", "not enough cpu next to it: the smallest pods ask for 2 of cpu"): (4, ("a",)),
         ("cpu", "too little in one piece: the smallest pods ask for 2"): (1000, ("a",)),
     }
 

@@ -164,9 +164,9 @@ def test_what_did_others_do_otherwise(opened: Open) -> None:
     assert [policies["this placement"][each] for each in figures] == ["3", "1", "12", "", ""]
     assert [policies["greedy"][each] for each in figures] == ["3", "1", "12", "0", "0"]
     values = named_rows(browser, "compared")
-    assert list(values)[:2] == ["needs of admitted groups, nodes' worth", "placed pods, nodes' worth"]
+    assert list(values)[:2] == ["admitted groups, nodes", "placed pods, nodes"]
     assert all(row["this placement"] == row["greedy"] for row in values.values())
-    assert values["placed pods, nodes' worth"]["Better is"] == "more"
+    assert values["placed pods, nodes"]["Better is"] == "more"
     fates = named_rows(browser, "fates")
     assert fates["default/y"]["this placement"] == "waits"
     assert fates["default/y"]["kube-default"].startswith("4 pods in spine (tier 2), not ready")

@@ -20,7 +20,7 @@ def test_kept_by_the_rest_of_its_gang() -> None:
 def test_bound_costs_one_however_many_fields_say_so() -> None:
     assert broken(world(), "a@n1 b@n1") == [("C4", ("Pod default/b",), 1)]
     assert messages(world(), "a@n1 b@n1") == [
-        "Pod default/b needs what is not modelled and is bound to Node n1: "
+        "Pod default/b needs unsupported fields and is bound to Node n1: "
         "spec.resourceClaims: devices; spec.volumes[0]: claim data is not bound"
     ]
 

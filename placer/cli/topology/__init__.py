@@ -17,7 +17,7 @@ __all__ = ["add_topology"]
 
 def add_topology(commands: Any) -> None:
     """Add ``topology`` and its subcommands."""
-    text = "what is known of the network: the tier tree, HyperNodes for it, the cost matrix"
+    text = "show or discover the network: tier tree, HyperNodes, cost matrix"
     parser = commands.add_parser("topology", help=text, description=text[0].upper() + text[1:] + ".")
     topics = parser.add_subparsers(dest="topic", metavar="TOPIC", required=True, help="one of")
     add_show(topics)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console
+from placer.terminal import OK, add_command, add_output, console, headed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,16 +25,14 @@ SHOWN = 12  #: links that are listed; --json has all of them
 
 def add_costs(topics: Any) -> None:
     """Add ``topology costs`` and its flags."""
-    parser = add_command(topics, "costs", "print what calls between regions and between zones cost", _costs)
+    parser = add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
     add_source(parser)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
-        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
+        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="latency of cost 1 (default 1000: a millisecond)"
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _costs(options: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def _costs(options: argparse.Namespace) -> int:
     report = _report(options)
     if options.strict:
         refuse_findings(options.instance or ["cluster"], report.findings)
-    if print_or_write(report.as_dict(), options):
+    if print_or_write(headed("NetworkCostReport", report.as_dict()), options):
         _print(report, console())
     return OK
 

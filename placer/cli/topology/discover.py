@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.snapshotting import add_cluster
 from placer.cli.topology.shared import in_cluster
 from placer.errors import UsageError
 from placer.legible import legible
-from placer.terminal import OK, add_command, writable, write
+from placer.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.discovery import Discovery
@@ -27,11 +26,8 @@ def add_discover(topics: Any) -> None:
     """Add ``topology discover`` and its flags."""
     text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
     parser = add_command(topics, "discover", text, _discover)
-    parser.add_argument(
-        "instance",
-        nargs="*",
-        metavar="INSTANCE",
-        help="files, folders or - with the nodes; none: those of a cluster, with --from none at all",
+    add_inputs(
+        parser, "files, folders or - with the nodes; none: those of a cluster, with --from none at all", needed=False
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -40,7 +36,7 @@ def add_discover(topics: Any) -> None:
         "--from",
         dest="from_",
         metavar="FILE",
-        help="what ibnetdiscover printed, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
+        help="output of ibnetdiscover, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
     )
     parser.add_argument(
         "--topology", metavar="NAME", help="which one counts of a FILE with several; tree or block of a topology.conf"
@@ -50,9 +46,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--apply", action="store_true", help="write the HyperNodes into the cluster, by server-side apply"
     )
-    group.add_argument(
-        "--dry-run", action="store_true", help="with --apply: say what would be written, and write nothing"
-    )
+    group.add_argument("--dry-run", action="store_true", help="with --apply: print the changes, and write nothing")
     group.add_argument(
         "--prune",
         action="store_true",
@@ -61,9 +55,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="the HyperNodes: .json, .yaml, each also .gz; default standard output"
-    )
+    add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
 
 
 def _discover(options: argparse.Namespace) -> int:
@@ -82,7 +74,7 @@ def _discover(options: argparse.Namespace) -> int:
     if options.apply:
         _apply(documents, nodes or {}, findings, options)
     else:
-        write(documents, options.output or "-", as_json=options.json or None)
+        put(documents, options)
     return OK
 
 
@@ -95,7 +87,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.labels is not None:
         read_keys(options.labels)
         if options.topology is not None:
-            raise UsageError(f"--topology: found {options.topology!r} beside --labels, expected it beside --from")
+            raise UsageError(f"--topology: found {options.topology!r} with --labels, expected it with --from")
     _check_applying(options)
 
 
@@ -103,9 +95,9 @@ def _check_applying(options: argparse.Namespace) -> None:
     beside = ("dry_run", "prune", "force_conflicts")
     alone = [f"--{name.replace('_', '-')}" for name in beside if getattr(options, name)]
     if alone and not options.apply:
-        raise UsageError(f"{', '.join(alone)}: found no --apply beside it, expected it")
+        raise UsageError(f"{', '.join(alone)}: found no --apply with it, expected it")
     if options.apply and options.instance:
-        raise UsageError("--apply: found INSTANCE beside it, expected none: the nodes are those of the cluster")
+        raise UsageError("--apply: found INSTANCE with it, expected no INSTANCE: the nodes are those of the cluster")
     if options.apply and options.output == "-":
         raise UsageError("-o - --apply: found two documents for standard output, expected one")
 
@@ -134,7 +126,7 @@ def _apply(
         "findings": [each.as_dict() for each in findings],
     }
     if options.json:
-        write(document, "-")
+        tell(headed("HyperNodeChanges", document), options)
     else:
         _summarise(plan.as_dict(), options)
 

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.snapshotting import add_cluster
 from placer.errors import UsageError
-from placer.terminal import add_reading, writable, write
+from placer.terminal import add_cluster, add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -18,9 +17,7 @@ __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapsh
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
-    parser.add_argument(
-        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
-    )
+    add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
     add_reading(parser)
     add_cluster(parser)
 
@@ -28,7 +25,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def in_cluster(options: argparse.Namespace) -> bool:
     """Whether a cluster is to be read; it and INSTANCE are not taken together."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
-        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
     return not options.instance
 
 
@@ -49,7 +46,7 @@ def print_or_write(document: Any, options: argparse.Namespace) -> bool:
     if options.output == "-":
         return False
     if options.json:
-        write(document, "-")
+        tell(document, options)
     return not options.json
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 from placer.errors import UsageError
 from placer.legible import shown
-from placer.terminal import OK, add_command, console, read_instance
+from placer.terminal import OK, add_command, add_output, console, headed, read_instance
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,10 +44,10 @@ ASCII = BarMarks("#", "-", "x", "~")
 
 def add_show(topics: Any) -> None:
     """Add ``topology show`` and its flags."""
-    parser = add_command(topics, "show", "print the tier tree, and what is used and free in each domain", _show)
+    parser = add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
     add_source(parser)
     group = parser.add_argument_group("showing")
-    group.add_argument("--domain", metavar="NAME", help="one domain and what is below it; default: all of them")
+    group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
     group.add_argument(
         "--depth",
         type=int,
@@ -57,11 +57,9 @@ def add_show(topics: Any) -> None:
     group.add_argument(
         "--resource",
         metavar="NAME",
-        help="what the bars are about; default: GPUs where there are any, else what most of is used",
+        help="resource of the bars; default: GPUs if there are any, else the most used one",
     )
-    parser.add_argument(
-        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
-    )
+    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -76,7 +74,7 @@ def _show(options: argparse.Namespace) -> int:
         report = report.under(options.domain)
     if options.depth is not None:
         report = report.cut(options.depth)
-    if print_or_write(report.as_dict(), options):
+    if print_or_write(headed("TopologyReport", report.as_dict()), options):
         _print(report, options, console())
     return OK
 

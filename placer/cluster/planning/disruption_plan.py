@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from itertools import chain
 
 from placer.cluster.reading.guards import Guards
@@ -23,7 +22,7 @@ from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.views import ObjectView, PodView, read_view
 from placer.instance import GroupKey, Instance, Key, Pod, PodState
 from placer.instance.instance_builder import make_instance
-from placer.manifests import Text, load
+from placer.manifests import load
 from placer.placement import Placement, Step
 from placer.verify import verify
 from placer.wanted import wanted_text
@@ -98,9 +97,7 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
     new = [each for each in objects if _named(each.encode()) not in there]
     if not new:
         return instance
-    text = BytesIO()
-    snapshot.write_text(text)
-    added = load([Text("cluster", text.getvalue())], with_=wanted_text(new), lenient=True)
+    added = load([snapshot.text()], with_=wanted_text(new), lenient=True)
     return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
 
 
@@ -196,7 +193,7 @@ def trouble_with(
         if key not in now:
             return f"Pod {key} is gone"
         if now[key].uid != decided[key].uid:
-            return f"Pod {key} was made anew"
+            return f"Pod {key} was made again"
     broken = verify(instance, rest)
     if broken:
         return f"the cluster has changed: {broken[0].message}"

@@ -153,7 +153,7 @@ def _broken(
 ) -> list[Fault]:
     """What would be wrong with the tree, and is not so without us."""
     before = _findings(others, nodes)
-    hint = " (--prune removes what placer made before and does not find any more)" if stale else ""
+    hint = " (--prune removes HyperNodes of placer that are not found any more)" if stale else ""
     return [
         Fault("cluster", None, each.object, each.code, each.message, f"a tree{hint}")
         for each in sorted(_findings([*kept, *wanted], nodes) - before)

@@ -36,6 +36,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.queues import NAMESPACES
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
+from placer.kube.base import LEFT_OUT
 from placer.kube.core import ConfigMapManifest
 from placer.kube.marks import MARKS, SHARES, Holds, Place, is_protection, kept_labels
 from placer.kube.unread_kinds import KUEUE_GATES
@@ -388,8 +389,8 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, _mark(_NOTES[key], text, name)
         elif key in _PRESENT:
             yield key, ""
-        elif key == UNREADABLE:
-            yield key, "what was found is not told"
+        elif key in (UNREADABLE, LEFT_OUT):
+            yield key, "the value found is withheld"
 
 
 def _mark(holds: Holds, text: str, name: Rename) -> str:

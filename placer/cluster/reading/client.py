@@ -446,7 +446,7 @@ class Client:
         ------
         Unanswered
             No answer came in time, or the connection broke: it may have happened, or not. Or the server does not know
-            us, and who we are cannot be read anew: it has not.
+            us, and who we are cannot be read again: it has not.
         """
         import json
 
@@ -519,7 +519,7 @@ class Client:
             found = self._credentials.renewed(caller)
         except ClusterError as error:
             answer.close()
-            message = f"{self.url}: the server does not know who we are (401), and that cannot be read anew: {error}"
+            message = f"{self.url}: the server does not know who we are (401), and that cannot be read again: {error}"
             raise Unanswered(message, sent=False, why="the server does not know who placer is (401)") from error
         if found is None:
             return answer

@@ -6,7 +6,7 @@ account of a pod. It makes the pool of connections, too. What it leaves to its u
 - A 401 has everything read anew, as kubectl has it: a token file that was replaced, a kubeconfig that was written anew,
   a plug-in that has another token or certificate. The library heeds nothing but the time at which a token expires.
 - A plug-in that fails is an error. The library logs what it said and goes on as nobody.
-- What cannot be read anew is no matter as long as the server takes what was read before.
+- What cannot be read again is no matter as long as the server takes what was read before.
 - One thread at a time reads, so that a plug-in is called once and not by each of them, and not for each request: to the
   library a token has expired five minutes before it does, so one that lasts no longer would be fetched again and again.
 """
@@ -29,7 +29,7 @@ from placer.extras import how_to_install
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Account", "Caller", "Credentials", "find_account"]
+__all__ = ["Account", "Caller", "Credentials", "context_namespace", "find_account"]
 
 #: Connections that are kept; as many requests may be under way at once without opening new ones.
 _CONNECTIONS = 32
@@ -97,7 +97,7 @@ class Credentials:
         return self._account.url.rstrip("/")
 
     def caller(self) -> Caller:
-        """Who we are now; the same as before where that cannot be read anew."""
+        """Who we are now; the same as before where that cannot be read again."""
         with self._lock:
             look_again = self._account.look_again
             if look_again is not None and time.monotonic() - self._asked >= _FRESH:
@@ -171,16 +171,37 @@ def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Ac
     UsageError
         The file or the context is not there, or the library that reads them is not installed.
     """
-    file = kubeconfig or os.environ.get("KUBECONFIG") or None
-    default = os.path.expanduser("~/.kube/config")
-    if file is None and (context is not None or os.path.exists(default)):
-        file = default
+    file = _kubeconfig(kubeconfig, context)
     if file is None:
         return _read_service_account
     if context is None:
         with _told_as(UsageError, f"kubeconfig {file}"):
             context = str(_library().config.list_kube_config_contexts(config_file=file)[1]["name"])
     return partial(_read_kubeconfig, file, context)
+
+
+def _kubeconfig(stated: str | None, context: str | None) -> str | None:
+    """The kubeconfig that counts; None: none, so that the service account does."""
+    file = stated or os.environ.get("KUBECONFIG") or None
+    default = os.path.expanduser("~/.kube/config")
+    return default if file is None and (context is not None or os.path.exists(default)) else file
+
+
+def context_namespace(kubeconfig: str | None, context: str | None) -> str | None:
+    """The namespace of the context, as :func:`find_account` finds it; None: it states none, or there is none.
+
+    Raises
+    ------
+    UsageError
+        The file is not there, or the library that reads it is not installed.
+    """
+    file = _kubeconfig(kubeconfig, context)
+    if file is None:
+        return None
+    with _told_as(UsageError, f"kubeconfig {file}"):
+        contexts, current = _library().config.list_kube_config_contexts(config_file=file)
+    chosen = current if context is None else next((each for each in contexts if each["name"] == context), None)
+    return (chosen or {}).get("context", {}).get("namespace") or None
 
 
 def _library() -> Any:

@@ -188,7 +188,7 @@ def room_troubles(refused: Mapping[str, int]) -> list[str]:
     pods = ", ".join(f"{refused[name]:,} of namespace {name}" for name in most)
     more = f" and of {len(refused) - len(most):,} namespaces more" if len(most) < len(refused) else ""
     return [
-        f"no room is held for pods of DaemonSets that are to come: {pods}{more}; found more than a tenth of a node, or "
+        f"no room is held for coming pods of DaemonSets: {pods}{more}; found more than a tenth of a node, or "
         f"of the nodes, expected the label {_AGENTS}=true on a namespace with agents of nodes"
     ]
 
@@ -250,7 +250,7 @@ class _Holder:
         """
         found = self._foreseen(item)
         if found is None:
-            wrong = "spec.template.spec: found what cannot be read, or is too long, expected the spec of a pod"
+            wrong = "spec.template.spec: found an unreadable or too long spec, expected the spec of a pod"
             yield unreadable("apps/v1", _KIND, key.namespace, key.name, wrong)
             return
         pod: dict[str, object] | None = None

@@ -18,10 +18,11 @@ import msgspec
 from placer.cluster.reading.views import ListMetadata, Page
 from placer.errors import ClusterError
 from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
 from placer.instance.numa.node_resource_topology import UPDATED
-from placer.kube.base import Metadata
+from placer.kube.base import LEFT_OUT, MOST_TEXT, Metadata
 from placer.kube.kinds import KindInfo
-from placer.kube.marks import kept_annotations
+from placer.kube.marks import kept_annotations, kept_labels
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE, object_refusal
 
@@ -43,6 +44,13 @@ _DOMAINS = (
     "diktyo.x-k8s.io",
     "topology.node.k8s.io",
 )
+#: Annotations and labels that have a meaning of their own.
+_MARKS = _KEYS.union(kept_labels(), GROUP_ANNOTATIONS, GROUP_LABELS)
+#: Bytes of labels and annotations that are kept of an object that has more than can be: it may run, and others look at
+#: its labels.
+_SOME_TEXT = 16_384
+#: What a pod asks of nodes, and of where other pods are.
+_ASKED = frozenset(("affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "volumes"))
 
 
 @cache
@@ -105,7 +113,7 @@ class ListReader:
             return self._encode(self._name_of(item, f"{where.rstrip('`')}: found {found}, expected {expected}"))
 
     def _no_list(self, error: msgspec.DecodeError) -> ClusterError:
-        return ClusterError(f"the list of {self._info.plural} is none: {error}")
+        return ClusterError(f"the list of {self._info.plural} is no list: {error}")
 
     def object(self, text: bytes) -> bytes:
         """What is kept of one object."""
@@ -144,12 +152,48 @@ class ListReader:
     def _checked(self, text: bytes) -> bytes:
         """The text of an object, or only what it is called where it must not be read on."""
         wrong = object_refusal(text)
-        return self._encode(self._name_of(text, wrong)) if wrong else text
+        kept = self._encode(self._name_of(text, wrong)) if wrong else text
+        long = len(kept) > MOST_TEXT and self._info.namespaced
+        return self._encode(_shortened(kept, self._info.attribute)) if long else kept
 
 
 def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
-    """The annotations that are kept. That an object cannot be read is for us to say, and not for who wrote it."""
-    return {key: text for key, text in notes.items() if is_kept(key) and key != UNREADABLE}
+    """The annotations that are kept. That something is not read is for us to say, and not for who wrote it."""
+    return {key: text for key, text in notes.items() if is_kept(key) and key not in (UNREADABLE, LEFT_OUT)}
+
+
+def _shortened(text: bytes, attribute: str) -> dict[str, Any]:
+    """What is kept of a long object: labels and annotations up to :data:`_SOME_TEXT`, short ones first, and of a pod
+    that is long even so nothing that it asks of nodes and of other pods. Its requests are kept: it may have a node.
+    """
+    document: dict[str, Any] = msgspec.json.decode(text)
+    metadata, said, length = _dict(document.get("metadata")), [], len(text)
+    written = {name: _texts(metadata.get(name)) for name in ("labels", "annotations")}
+    count = sum(len(key) + len(value) for each in written.values() for key, value in each.items())
+    if count > MOST_TEXT:
+        said.append(f"metadata: {count:,} bytes of labels and annotations, of {MOST_TEXT:,} at most")
+        metadata |= _short_ones(written)
+        length = len(msgspec.json.encode(document))
+    if attribute == "pods" and length > MOST_TEXT:
+        said.append(f"spec: {length:,} bytes of all that is read, of {MOST_TEXT:,} at most")
+        document["spec"] = {key: value for key, value in _dict(document.get("spec")).items() if key not in _ASKED}
+    if said:
+        metadata["annotations"] = _dict(metadata.get("annotations")) | {LEFT_OUT: "; ".join(said)}
+    return document
+
+
+def _short_ones(written: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Labels and annotations, as many as are kept of a long object: what has a meaning of its own goes first."""
+    kept: dict[str, dict[str, str]] = {name: {} for name in written}
+    entries = [(name, key, value) for name, each in written.items() for key, value in each.items()]
+    entries.sort(key=lambda entry: (entry[1] not in _MARKS, len(entry[1]) + len(entry[2])))
+    left = _SOME_TEXT
+    for name, key, value in entries:
+        left -= len(key) + len(value)
+        if left < 0:
+            break
+        kept[name][key] = value
+    return kept
 
 
 def _workload(entry: object) -> dict[str, Any] | None:

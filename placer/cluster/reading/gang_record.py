@@ -418,7 +418,7 @@ class _ReadParts:
         except (ValueError, KeyError, TypeError, EOFError, OSError, zlib.error, msgspec.MsgspecError) as error:
             found = f"{type(error).__name__} {error}"[:_LONGEST_TROUBLE]
             self.apart |= {f"{_APART}{key}": self.data[key] for key in _PARTS[part] if key in self.data}
-            self.unread.append(f"{self._path}, key {part}: found {found}, expected what placer wrote")
+            self.unread.append(f"{self._path}, key {part}: found {found}, expected a record that placer wrote")
             return absent
 
 

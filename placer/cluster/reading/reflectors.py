@@ -133,7 +133,7 @@ class Reflectors:
     @property
     def troubles(self) -> list[str]:
         """Why lists were taken anew when they were asked for last, a sentence for each."""
-        return [f"{path} was listed anew: {each.trouble}" for path, each in sorted(self._of.items()) if each.trouble]
+        return [f"{path} was listed again: {each.trouble}" for path, each in sorted(self._of.items()) if each.trouble]
 
     def close(self) -> None:
         """End all watches."""

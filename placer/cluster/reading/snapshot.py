@@ -174,6 +174,12 @@ class Snapshot:
             file.write(item)
         file.write(b"\n]}\n")
 
+    def text(self) -> Text:
+        """The snapshot as the text of a file, to be read as an instance."""
+        text = BytesIO()
+        self.write_text(text)
+        return Text("cluster", text.getvalue())
+
     def objects(self) -> Objects:
         """Read the objects, as reading the file gives them.
 
@@ -182,9 +188,7 @@ class Snapshot:
         BadInstance
             With every fault of every object.
         """
-        text = BytesIO()
-        self.write_text(text)
-        return validate(split([Text("cluster", text.getvalue())]), listed=True)
+        return validate(split([self.text()]), listed=True)
 
 
 class Lists(Protocol):

@@ -91,7 +91,7 @@ class RejectedSince:
             why = self._follow(watch)
         finally:
             watch.close()
-        return f"the server has forgotten what came after resourceVersion {since} (410)" if self._forgotten else why
+        return f"the server has forgotten all changes after resourceVersion {since} (410)" if self._forgotten else why
 
     def _follow(self, watch: Watch) -> str | None:
         """Wait until all is heard. A server tells how far it is as it hears of it itself, which asking it hastens."""

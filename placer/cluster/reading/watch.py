@@ -344,7 +344,7 @@ class Watches:
         self._watches = tuple(watches)
         self._over, self._checks = threading.Event(), threading.Event()
         self._since = dict.fromkeys(self._watches, float("-inf"))  # time.monotonic() up to which all is heard
-        self._trouble = dict.fromkeys(self._watches, "what happened since the snapshot is not heard yet")
+        self._trouble = dict.fromkeys(self._watches, "changes since the snapshot have not arrived yet")
         self._threads = [
             threading.Thread(target=self._check, args=(each,), name=f"check {each.path}", daemon=True)
             for each in self._watches

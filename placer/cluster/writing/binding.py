@@ -294,7 +294,7 @@ def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
     if pod is None:
         return "it is gone"
     if pod.metadata.uid != bind.uid:
-        return "it was made anew under its name"
+        return "another pod has its name now"
     if pod.spec.node_name:
         return f"another client bound it to Node {pod.spec.node_name}"
     if pod.metadata.deletion_timestamp is not None:

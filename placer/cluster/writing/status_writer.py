@@ -14,7 +14,7 @@ why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
 a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang; ``Defragmented`` of one that is
-                               moved for what is wanted, ``NodeLost`` of one that ran on a lost node
+                               moved for room, ``NodeLost`` of one that ran on a lost node
 a PodGroup of Volcano          its phase and one condition
 a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
 =============================  =============================================================================
@@ -680,7 +680,7 @@ class _StatusWriter:
             if self._stop.is_set():
                 return False
             if time.monotonic() > until:
-                self._trouble("there was no time to tell everything; the next pass tells the rest")
+                self._trouble("there was no time to write everything; the next pass writes the rest")
                 return False
             try:
                 return work(thing)

@@ -205,7 +205,7 @@ class TopologyManager:
     def _again(self, held: Sequence[int]) -> str:
         """Which zones must be among those that something gets, to be appended; empty where it is free to have any."""
         names = " and ".join(self.node.zones[zone].name for zone in held)
-        return f" with {names}, where an init container before it got what the kubelet has it use again" * bool(held)
+        return f" with {names}, which the kubelet reuses from an earlier init container" * bool(held)
 
 
 def lowest_set(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import BadInstance, UsageError
+from placer.deadline import duration
+from placer.errors import BadInstance
 from placer.laboratory.commands.comparing_passes import compare_passes
 from placer.laboratory.commands.shared import (
     BREAKS,
@@ -27,14 +25,17 @@ from placer.tables import Column, tables
 from placer.terminal import (
     OK,
     add_command,
-    add_reading,
+    add_output,
+    add_source,
     add_what_if,
     console,
     is_edited,
+    listed,
     read_instance,
+    source,
+    tell,
     writable,
     write,
-    written,
 )
 from placer.words import amount_digits, counted, is_amount, value_word
 
@@ -44,28 +45,28 @@ if TYPE_CHECKING:
     from placer.instance import Group, Instance
     from placer.laboratory.compare import ComparisonRow
     from placer.laboratory.placement_metrics import GroupFate
+    from placer.manifests import Text
     from placer.placement import Value
 
 __all__ = ["add_compare", "print_rows"]
 
 
-TEXT = """What other schedulers would bind now, what placer's methods would, and what is proved of the best: one
-snapshot of one queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
-alike. What a policy breaks is counted, not hidden."""
+TEXT = """Bindings of other schedulers and of placer's methods, compared with the proved bound: one snapshot of one
+queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
+alike. Broken rules are counted, not hidden."""
 
 
 def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
     parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    parser.add_argument("instance", nargs="*", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    add_source(parser)
     parser.add_argument(
         "--passes",
         nargs=2,
         metavar=("OLD", "NEW"),
-        help="in place of INSTANCE: folders of passes that --save kept, or Placements; what NEW would bind otherwise",
+        help="in place of INSTANCE: folders of passes that --save kept, or Placements; compares the bindings of NEW",
     )
-    add_reading(parser, lenient=True)
     rows = parser.add_argument_group("rows")
     rows.add_argument(
         "--policies",
@@ -74,12 +75,12 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
+    rows.add_argument("--time-limit", type=duration, metavar="DURATION", help="of each method (default 60)")
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     add_what_if(parser)
-    parser.add_argument("-o", dest="output", metavar="FILE", help="the rows: .json, .yaml, each also .gz; - is stdout")
+    add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -88,18 +89,17 @@ def _compare(options: argparse.Namespace) -> int:
 
     if options.passes is not None:
         return compare_passes(options)
-    if not options.instance:
-        raise UsageError("the following arguments are required: INSTANCE")
     if options.output not in (None, "-"):
         writable([Path(options.output)])
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
+    paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
-        instance = read_instance(options, options.instance)
+        instance = read_instance(options, paths)
         rows = _rows(instance, options, arguments, progress.phase, "")
         if is_edited(options):
             progress.phase("reading today")
-            rows = beside_today(rows, _rows_today(options, arguments, progress.phase, rows))
+            rows = beside_today(rows, _rows_today(options, paths, arguments, progress.phase, rows))
     _show(instance, rows, options)
     return min((row.exit_code for row in [*rows, *_todays(rows)] if row.error is not None), default=OK)
 
@@ -131,6 +131,7 @@ def _rows(
 
 def _rows_today(
     options: argparse.Namespace,
+    paths: Sequence[str | Text],
     arguments: dict[str, Any],
     phase: Callable[[str], None],
     rows: Sequence[ComparisonRow],
@@ -139,7 +140,7 @@ def _rows_today(
     from placer.laboratory.compare import ComparisonRow
 
     try:
-        instance = read_instance(options, options.instance, edited=False)
+        instance = read_instance(options, paths, edited=False)
     except BadInstance as error:  # what was asked is answered; of today only this can be said
         return [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
     return _rows(instance, options, arguments, phase, " today")
@@ -152,24 +153,13 @@ def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
 
-    documents = [row.as_dict() for row in rows]
-    text = json.dumps(documents, indent=2) + "\n"
+    document = listed("ComparisonList", (row.as_dict() for row in rows))
     if options.output not in (None, "-"):
-        _write(documents, text, options.output)
+        write(document, options.output)
     if options.json or options.output == "-":
-        sys.stdout.write(text)
+        tell(document, options)
     else:
         print_rows(instance, rows, console())
-
-
-def _write(documents: list[dict[str, Any]], text: str, target: str) -> None:
-    """In JSON the array that ``--json`` prints, in YAML a document for each row."""
-    if not target.removesuffix(".gz").endswith(".json"):
-        write(documents, target)
-        return
-    data = text.encode()
-    with written(target):
-        Path(target).write_bytes(gzip.compress(data, mtime=0) if target.endswith(".gz") else data)
 
 
 _HEAD = 12  #: characters of a line of what stands above a value
@@ -179,7 +169,7 @@ SHOWN = 20
 
 #: Mark of a valid placement beyond a bound of placements that are better by what counts first; and what it says.
 _MORE = "+"
-_MORE_SAYS = f"{_MORE} more in all, and less of what counts first: the bound is of placements that have no less of that"
+_MORE_SAYS = f"{_MORE} more in all, and less of the values before it: the bound is of placements without that loss"
 #: Mark of pods that were bound although their gang is not ready; and what it says.
 _HALF = "!"
 _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
@@ -193,6 +183,9 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
         (len(instance.topology.hyper_nodes), "HyperNode"),
     )
     terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
+    from placer.summary import print_findings, print_looked_at
+
+    print_looked_at(instance, terminal)
     good = [row for row in rows if row.metrics is not None]
     if good:
         from placer.result import reach_words
@@ -204,8 +197,6 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
     print_notes({row.policy: row.notes for row in rows}, terminal)
     _print_errors([*rows, *_todays(rows)], terminal)
     if instance.findings:
-        from placer.summary import print_findings
-
         terminal.print()
         print_findings(instance.findings, terminal)
 
@@ -218,7 +209,7 @@ def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> N
     for table in tables(Column("policy", names), figures, terminal.width):
         terminal.print(table)
     terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
-    amounts = "priority below the name; needs and placed pods in nodes' worth"
+    amounts = "priority below the name; needs and placed pods in nodes"
     terminal.print(f"\nValues, in the order they are compared ({amounts}){reach}")
     for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
         terminal.print(table)
@@ -379,7 +370,7 @@ def _value_head(value: Value) -> list[str]:
 
 
 def _amount(digits: int) -> Callable[[int], str]:
-    """Write amounts (micro-nodes) in nodes' worth, with so many digits after the point."""
+    """Write amounts (micro-nodes) in nodes, with so many digits after the point."""
     return lambda value: f"{value / 1e6:,.{digits}f}"
 
 

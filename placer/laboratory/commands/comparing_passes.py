@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
 from placer.tables import Column, tables
-from placer.terminal import OK, console, write
+from placer.terminal import OK, console, tell, write
 from placer.words import counted
 
 if TYPE_CHECKING:
@@ -70,13 +68,13 @@ def compare_passes(options: argparse.Namespace) -> int:
         names = ", ".join(
             "INSTANCE" if each == "instance" else f"--{each.strip('_').replace('_', '-')}" for each in ignored
         )
-        raise UsageError(f"--passes: found {names}, expected none: what these passes decided is compared as it is")
+        raise UsageError(f"--passes: found {names}, expected none: the decisions of passes are compared as they are")
     found = compare_series(*map(read_series, options.passes))
     document = found.as_dict()
     if options.output not in (None, "-"):
         write(document, options.output)
     if options.json or options.output == "-":
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        tell(document, options)
     else:
         _print(found, console())
     return OK

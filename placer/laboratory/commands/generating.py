@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.terminal import OK, add_command, writable, write
+from placer.terminal import OK, add_command, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
     from placer.laboratory.generate import Option
@@ -29,9 +28,7 @@ def _add_families(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
     for name, family in FAMILIES.items():
         one = commands.add_parser(name, help=family.text, description=family.text)
-        one.add_argument(
-            "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
-        )
+        add_output(one, "where to write; default standard output", "-")
         for option in family.flags:
             if option.switch:
                 one.add_argument(option.flag, dest=f"option_{option.name}", action="store_true", help=option.text)
@@ -51,14 +48,15 @@ def _generate(options: argparse.Namespace) -> int:
     values = _values(options, FAMILIES[options.family].flags)
     writable([Path(options.output)] if options.output != "-" else [])
     made = generate(options.family, **values)
-    write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
+    put({"apiVersion": "v1", "kind": "List", "items": made.documents}, options, as_json=True)
     if options.output == "-":
         return OK
     planted = planted_beside(options.output) if made.planted is not None else None
     if planted is not None:
         write(bindings(made), planted)
     if options.json:
-        print(json.dumps({"file": options.output, "planted": planted, **made.summary}, indent=2))
+        document = {"file": options.output, "planted": planted, **made.summary}
+        tell(headed("GeneratedInstance", document), options, [options.output])
     else:
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
     return OK

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from placer.errors import UsageError
-from placer.terminal import OK, add_command, writable
+from placer.terminal import OK, add_command, add_output, headed, tell, writable
 
 if TYPE_CHECKING:
     from placer.laboratory.figures.content import Figure
@@ -19,25 +18,19 @@ __all__ = ["add_plot"]
 
 NAMES = ("profile", "placed", "size", "gap")
 
-TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or what `placer compare --json` printed.
-profile: the share of instances on which a policy places so much of what the best one does. placed: placed weight over
-the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: what is not placed
-yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
+TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or the output of `placer compare --json`.
+profile: the share of instances on which a policy places a given part of the best result. placed: placed weight over
+the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: weight that is not
+placed yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
 
 
 def add_plot(commands: Any) -> None:
     """Add ``plot`` and its flags."""
-    parser = add_command(commands, "plot", "figures from sweep's lines or compare's JSON", _plot)
+    parser = add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
     parser.description = TEXT
     parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
-    parser.add_argument("--figure", choices=NAMES, default="profile", help="what to draw (profile)")
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        default="-",
-        help="where to draw: .pdf, .svg, .png; .csv is a table; - is the table on standard output (default)",
-    )
+    parser.add_argument("--figure", choices=NAMES, default="profile", help="the figure to draw (profile)")
+    add_output(parser, "where to draw: .pdf, .svg, .png; .csv is a table; - is the table on stdout (default)", "-")
 
 
 def _plot(options: argparse.Namespace) -> int:
@@ -50,7 +43,7 @@ def _plot(options: argparse.Namespace) -> int:
     figure = make_figure(options.figure, read_runs(options.file))
     if target is not None:
         _write(figure, target)
-    _tell(figure, target, options.json)
+    _tell(figure, target, options)
     return OK
 
 
@@ -71,10 +64,11 @@ def _write_table(figure: Figure, file: TextIO) -> None:
     csv.writer(file, lineterminator="\n").writerows(figure.table())
 
 
-def _tell(figure: Figure, target: Path | None, as_json: bool) -> None:
+def _tell(figure: Figure, target: Path | None, options: argparse.Namespace) -> None:
     """Print the figure's numbers, or what was drawn; what is left out beside them."""
-    if as_json:
-        print(json.dumps({"file": None if target is None else str(target), **figure.as_dict()}, indent=2))
+    if options.json:
+        document = headed("Figure", {"file": None if target is None else str(target), **figure.as_dict()})
+        tell(document, options, (series.name for panel in figure.panels for series in panel.series))
         return
     if target is None:
         _write_table(figure, sys.stdout)

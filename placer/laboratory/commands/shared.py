@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 #: Mark of a figure beside a bound, of a placement that breaks rules; and what it says.
 BROKEN = "*"
-BREAKS = f"{BROKEN} breaks rules: what is proved is proved of placements that break none"
+BREAKS = f"{BROKEN} breaks rules, so its values can exceed the bound"
 
 
 def add_scheduler_config(parser: Any) -> None:

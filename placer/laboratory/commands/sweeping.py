@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cores import usable_cores
+from placer.deadline import duration
 from placer.errors import StrictFindings
 from placer.laboratory.commands.shared import (
     BREAKS,
@@ -23,7 +23,7 @@ from placer.laboratory.commands.shared import (
 )
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_reading, console, writable
+from placer.terminal import OK, add_command, add_inputs, add_output, add_reading, console, listed, tell, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,15 +40,15 @@ SHOWN = 12  #: errors below the table; the lines have all of them
 
 TEXT = """Each argument is the path of an instance (a file or folder), or a family of `placer generate` with its options
 in one quoted word: "planted --nodes 1000 --pod-sizes 1,2,4,8". Every run is a whole call in a process of its own.
-A median has an interval in brackets behind it, by order statistics: it holds the true one with a probability of 95
-percent or more where there are six runs, of 94 with five; of fewer runs it is their range."""
+The interval in brackets behind a median is by order statistics. It holds the true one with a probability of at least
+95 percent for six runs, of 94 for five. For fewer runs it is their range."""
 
 
 def add_sweep(commands: Any) -> None:
     """Add ``sweep`` and its flags."""
     parser = add_command(commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep)
     parser.description = TEXT
-    parser.add_argument("word", nargs="+", metavar="FAMILY|INSTANCE", help="see above")
+    add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
     parser.add_argument(
         "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
     )
@@ -61,7 +61,9 @@ def add_sweep(commands: Any) -> None:
     )
     add_scheduler_config(parser)
     add_reading(parser)
-    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of each method (default 60)")
+    parser.add_argument(
+        "--time-limit", type=duration, default=60.0, metavar="DURATION", help="of each method (default 60)"
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
     parser.add_argument(
@@ -70,12 +72,8 @@ def add_sweep(commands: Any) -> None:
         metavar="NAME",
         help="where runs start: local, inline, dask:ADDRESS or package.module:function",
     )
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        help="a JSON line per run as soon as it is done; what FILE has without an error is not run again; - is stdout",
-    )
+    text = "a JSON line per run as soon as it is done; runs that FILE has without an error are skipped; - is stdout"
+    add_output(parser, text)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -98,7 +96,7 @@ def _sweep(options: argparse.Namespace) -> int:
                 print(line.text(), flush=True)
     all_lines = [known[run.key] for run in runs]
     if not aloud:
-        _show(all_lines, before, options.json)
+        _show(all_lines, before, options)
     return _exit_code(all_lines, strict=options.strict)
 
 
@@ -115,9 +113,10 @@ def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
     return {key: line for key, line in known.items() if line.error is None and not (strict and line.findings)}
 
 
-def _show(lines: list[RunRecord], known: int, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([line.as_dict() for line in lines], indent=2))
+def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> None:
+    if options.json:
+        names = (f"{line.policy} {line.instance} {line.seed}" for line in lines)
+        tell(listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
     else:
         _print(lines, known)
 
@@ -233,7 +232,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         if line.findings:
             found[line.instance] = found.get(line.instance, Counter()) | Counter(line.findings)
     if found:
-        terminal.print("\nFindings (`placer solve` says what each is; --strict makes them errors)")
+        terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
         terminal.print(f"  {legible(instance)}: {told}", markup=False, soft_wrap=True)

@@ -127,7 +127,7 @@ UNTOLD: Check = ("without a placed weight or an error", lambda run: not run.fail
 NO_WEIGHT: Check = ("without a placed weight", lambda run: run.placed is None)
 NOTHING_KNOWN: Check = ("of which nothing is known to compare with", lambda run: not run.most)
 ONE_ANSWER: Check = ("with one answer and no trace", lambda run: not run.trace)
-NO_SIZE: Check = ("whose number of nodes is not told", lambda run: not run.nodes)
+NO_SIZE: Check = ("whose number of nodes is not stated", lambda run: not run.nodes)
 NO_SECONDS: Check = ("without seconds", lambda run: not run.seconds)
 
 
@@ -150,7 +150,7 @@ def make_figure(name: str, runs: Sequence[MeasuredRun]) -> Figure:
     panels = FIGURES[name](runs, left_out)
     if not any(series.points for panel in panels for series in panel.series):
         found = "; ".join(left_out.told)
-        expected = "runs that have what this figure shows"
+        expected = "runs that this figure can show"
         files = dict.fromkeys(run.file for run in runs)
         raise BadInstance([Fault(path, None, "", name, found, expected) for path in files])
     return Figure(name, tuple(panels), left_out.told)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from placer.errors import UsageError
 from placer.extras import how_to_install
+from placer.gpus import gpus_in
+from placer.instance import Instance, Pod
 from placer.laboratory.figures.content import Figure, Panel, Series
+from placer.placement import Placement
+from placer.quantity import Resources
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_nodes"]
 
 #: Colours that people who see few of them can tell apart (Okabe and Ito); beside them markers and dashes tell the same.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: ... and of groups in a picture of nodes, next to each other in any order.
+SOFT = ("#4c78a8", "#f2a65a", "#72b7b2", "#e0787a", "#54a24b", "#b79a20", "#88d27a", "#9d7660", "#d67195", "#b279a2")
+RAN = "#c8ccd0"  #: ... and of what ran before
 MARKERS = "osD^vPX"
 DASHES = ("-", "--", "-.", ":")
 
@@ -20,6 +29,8 @@ DASHES = ("-", "--", "-.", ":")
 WIDTH, HEIGHT = 6.4, 4.2
 #: ... and of a name on an upright axis, at least, and of each line of it.
 ROW, LINE = 0.32, 0.11
+#: Most nodes of a picture that has gaps between them.
+APART = 50
 #: Below this a logarithmic axis that has a zero is linear.
 LINEAR = 0.01
 
@@ -40,11 +51,9 @@ def draw(figure: Figure, target: str | Path) -> None:
     UsageError
         matplotlib is not installed; the file cannot be written.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure as Canvas
-    except ImportError:
-        raise UsageError(f"figures need matplotlib, found none: {how_to_install('plot')}") from None
+    matplotlib = _matplotlib()
+    from matplotlib.figure import Figure as Canvas
+
     path = Path(target)
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "placer", "font.size": 9}):
         size = WIDTH * len(figure.panels), max(HEIGHT, 1 + max(map(_height_of_names, figure.panels)))
@@ -56,6 +65,77 @@ def draw(figure: Figure, target: str | Path) -> None:
             canvas.savefig(path, dpi=200, metadata=date)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise UsageError(f"figures need matplotlib, found none: {how_to_install('plot')}") from None
+    return matplotlib
+
+
+def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any = None) -> Any:
+    """Draw what pods take of the nodes: a column for each node, leaf by leaf, a square for each GPU.
+
+    Where no node has GPUs, a square is a tenth of a node. Pods of one group have one colour, what ran before is grey.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    placement
+        Where pending pods go.
+    title
+        What stands above.
+    axes
+        Where to draw; default: a new figure.
+
+    Raises
+    ------
+    UsageError
+        matplotlib is not installed.
+    """
+    _matplotlib()
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(figsize=(9, 1.8), layout="constrained")
+    nodes = sorted(instance.nodes, key=lambda name: (instance.topology.path(name)[::-1], name))
+    gpus = max((gpus_in(node.allocatable) for node in instance.nodes.values()), default=0)
+    _draw_blocks(axes, instance, placement, {name: place for place, name in enumerate(nodes)}, in_gpus=gpus > 0)
+    leaves = [instance.topology.leaf.get(name) for name in nodes]
+    edges = [place + 0.5 for place, (one, other) in enumerate(pairwise(leaves)) if one != other]
+    tall, word = (gpus, "GPUs") if gpus else (10, "tenths of a node")
+    axes.vlines(edges, 0, tall, color="#333333", linewidth=0.6)
+    axes.set(title=title, xticks=[], xlim=(-0.6, len(nodes) - 0.4), ylim=(0, tall))
+    axes.set(xlabel="nodes, leaf by leaf", ylabel=word)
+    return axes
+
+
+def _draw_blocks(
+    axes: Any, instance: Instance, placement: Placement, columns: Mapping[str, int], *, in_gpus: bool
+) -> None:
+    """Draw a block for each pod on top of those that are on its node already."""
+    tops, wide = dict.fromkeys(columns, 0.0), 0.9 if len(columns) <= APART else 1.0
+    for pod, node, colour in _coloured(instance, placement):
+        height = gpus_in(pod.requests) if in_gpus else 10 * _share(pod.requests, instance.nodes[node].allocatable)
+        axes.bar(columns[node], height, wide, tops[node], color=colour, linewidth=0)
+        tops[node] += height
+
+
+def _coloured(instance: Instance, placement: Placement) -> Iterator[tuple[Pod, str, str]]:
+    """Pods with their nodes and colours, those that run before those that are placed."""
+    yield from ((pod, pod.node, RAN) for pod in instance.pods.values() if pod.node and pod.node in instance.nodes)
+    waiting = (key for key, group in instance.groups.items() if group.pending)
+    colours: dict[object, str] = {key: SOFT[place % len(SOFT)] for place, key in enumerate(waiting)}
+    for key, node in placement.node_of.items():
+        yield instance.pods[key], node, colours[instance.pods[key].group]
+
+
+def _share(requests: Resources, allocatable: Resources) -> float:
+    """The largest part that a pod takes of what a node has."""
+    return max((amount / allocatable[name] for name, amount in requests.items() if allocatable[name]), default=0.0)
 
 
 def _height_of_names(panel: Panel) -> float:

@@ -15,7 +15,7 @@ from placer.laboratory.sweep.statistics import references
 
 __all__ = ["MeasuredRun", "read_runs"]
 
-EXPECTED = "lines of placer sweep, or what placer compare --json prints"
+EXPECTED = "lines of placer sweep, or output of placer compare --json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,23 @@ def _names(lines: Iterable[RunRecord]) -> dict[Key, str]:
 
 
 def _array(path: str) -> list[Any] | None:
-    """The array that a file is; None where it is no array."""
+    """The array that a file is, or the items of a list of placer's; None where it is neither."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    if not text.lstrip().startswith(b"["):
+    if not text.lstrip().startswith((b"[", b"{")):
         return None
     try:
         found = json.loads(text)
     except ValueError as error:
+        if text.lstrip().startswith(b"{"):  # lines of a sweep
+            return None
         raise BadInstance([Fault(path, None, "", "", f"no JSON ({error})", EXPECTED)]) from None
+    if isinstance(found, dict):
+        if not isinstance(found.get("items"), list):
+            return None
+        found = found["items"]
     if not found:
         raise BadInstance([Fault(path, None, "", "", "an empty array", EXPECTED)])
     return list(found)

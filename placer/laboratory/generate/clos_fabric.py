@@ -86,7 +86,7 @@ class PlantedOptions(GangMix):
     """Options of ``planted``; those of :class:`~placer.laboratory.generate.options.GangMix` besides."""
 
     nodes: int = option(64, "number of nodes", 1, 100_000)
-    fill: float = option(1.0, "share of the nodes that is full; the others stay empty", 0.01)
+    fill: float = option(1.0, "share of the nodes that is full; the others are empty", 0.01)
     running: float = option(0.0, "share of gangs that run already, where they were planted")
     anchored: float = option(0.0, "share of gangs of which half runs already")
     held: float = option(0.0, "share of the nodes on which single pods run already, half of them full")

@@ -77,7 +77,7 @@ CPU, MEMORY = (12_000, 8_000), (128 * 1024, 96 * 1024)
 @dataclass(frozen=True, kw_only=True)
 class _RackOptions(FamilyOptions):
     nodes: int = option(64, "number of nodes", 4, 100_000)
-    leaf_size: int = option(8, "nodes of a rack (tier 1); the last one has what is left", 3, 4096)
+    leaf_size: int = option(8, "nodes of a rack (tier 1); the last one has the rest", 3, 4096)
     gpus: int = option(8, "GPUs per node", 1, 64)
     node_pods: int = option(1, "pods that fill a node", 1, 64)
 
@@ -121,7 +121,7 @@ class LostOptions(_RackOptions):
     """Options of ``lost``."""
 
     lost: int = option(1, "nodes that are lost, all of one gang", 1, 1000)
-    kept: bool = option(False, "disruption budgets keep all that is beside the gang: it is moved as a whole")
+    kept: bool = option(False, "disruption budgets keep all pods next to the gang: it is moved as a whole")
 
     def check(self) -> None:
         """Check what concerns more than one option."""

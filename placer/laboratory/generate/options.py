@@ -164,7 +164,7 @@ class GangMix(FamilyOptions):
     tier_shares: tuple[float, ...] = option(
         (), "share of the GPUs that goes to jobs limited to tier 1, 2, ... ; empty: 0.4,0.4,0.2", 0, 1, float
     )
-    gang_pods: tuple[int, ...] = option((), "least and most pods of a gang; empty: what suits its tier", 1, 10**6)
+    gang_pods: tuple[int, ...] = option((), "least and most pods of a gang; empty: as suits its tier", 1, 10**6)
     subgroups: float = option(0.3, "share of gangs that are made of subgroups")
     subgroup_sizes: tuple[int, ...] = option((2, 3, 4), "pods of a subgroup", 1, 4096)
     tight: float = option(0.0, "share of leaves that are cut wholly into subgroups of wider gangs: harder to place")

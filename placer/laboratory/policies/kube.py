@@ -334,7 +334,7 @@ _HONOURED: Mapping[str, tuple[str, ...]] = {
 #: Plug-in and argument to why it decides nothing here.
 _REASONS: Mapping[str, Mapping[str, str]] = {
     "NodeResourceTopologyMatch": {
-        "cache": "nothing is read anew in one snapshot",
+        "cache": "nothing is read again in one snapshot",
         "preemptionMode": _NO_EVICTION,
     },
     "Coscheduling": dict.fromkeys(
@@ -428,7 +428,7 @@ def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: ConfigRe
     off = set[str]().union(*(sets[point].disabled for point in ("multiPoint", "filter") if point in sets))
     refused = [name for name in _REFUSED if name in off]
     if refused:
-        reader.remark(at, f"{', '.join(refused)} off or on: pods that ask for it stay pending")
+        reader.remark(at, f"{', '.join(refused)} off or on: pods that ask for it remain pending")
 
 
 def _remark_scores(sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:

@@ -324,8 +324,8 @@ class TopologicalSort:
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         reader.remark(
             f"AppGroup {app_group.key}",
-            f"{algorithm} takes the workloads as a Go map has them, in another order each time, so that a published "
-            f"order is one of many; here in that of the spec, which gives {' '.join(names[:_SHOWN])}{more}. "
+            f"{algorithm} takes the workloads in the random order of a Go map, so a published order is one of many. "
+            f"Here it is that of the spec, which gives {' '.join(names[:_SHOWN])}{more}. "
             "status.topologyOrder, or roots among the arguments of TopologicalSort, gives another one",
         )
 

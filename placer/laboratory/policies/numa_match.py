@@ -57,7 +57,7 @@ class NumaMatch:
         if discards:
             reader.remark(f"{at}.discardReservedNodes", "nodes are closed only during a binding, which takes no time")
         if discards and period:
-            reader.remark(f"{at}.cacheResyncPeriodSeconds", "decides nothing beside discardReservedNodes")
+            reader.remark(f"{at}.cacheResyncPeriodSeconds", "decides nothing with discardReservedNodes")
         zones = [None if node.numa is None else NodeZones.of(node, node.numa) for node in state.instance.nodes.values()]
         self._kinds: list[NodeZones | None] = []
         self._index: dict[NodeZones | None, int] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-import placer
+from placer import version
 from placer.cores import usable_cores
 
 __all__ = ["Machine", "this_machine"]
@@ -46,7 +46,7 @@ def this_machine() -> Machine:
         cores=usable_cores(),
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
-        revision=_revision(Path(placer.__file__).parents[1]),
+        revision=_revision(Path(version.__file__).parents[1]),
     )
 
 

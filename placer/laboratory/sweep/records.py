@@ -15,6 +15,7 @@ from placer.document import TracePart, ValuePart
 from placer.errors import BadInstance, Fault, UsageError
 from placer.laboratory.sweep.machine import Machine
 from placer.result import Termination, Verdict
+from placer.version import API_VERSION
 
 __all__ = ["KEY", "Key", "KnownAnswer", "RunRecord", "Store", "read_lines", "read_record"]
 
@@ -173,7 +174,7 @@ class RunRecord(BaseModel):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, names in camel case."""
-        return self.model_dump(mode="json", by_alias=True)
+        return {"apiVersion": API_VERSION, "kind": "SweepRun", **self.model_dump(mode="json", by_alias=True)}
 
     def text(self) -> str:
         """One line of JSON, without its end."""

@@ -270,14 +270,16 @@ function shown(text) {
 }
 
 const DAY = 86400;
+const HOUR = 3600;
 
-/** How long ago something was when the cluster was looked at; where that is not known the date. */
+/** How long ago something was when the cluster was looked at, as kubectl writes it; where that is not known the date. */
 function ageText(created) {
   if (created === null) return "";
   if (data.moment === null) return dateText(created).slice(0, 11);
   const seconds = Math.max(0, data.moment - created);
-  if (seconds >= 2 * DAY) return `${Math.floor(seconds / DAY)} d`;
-  return seconds >= 7200 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 60)} min`;
+  if (seconds >= 2 * DAY) return `${Math.floor(seconds / DAY)}d`;
+  if (seconds >= 2 * HOUR) return `${Math.floor(seconds / HOUR)}h`;
+  return seconds >= 120 ? `${Math.floor(seconds / 60)}m` : `${seconds}s`;
 }
 
 /** ``27 Nov 2026, 14:03 UTC``. */

@@ -5,10 +5,9 @@ const NAMED = 3;
 
 /** Runs of groups that wait, with the same priority for the same reason: ``[[group, ...], ...]``. */
 function waitingRuns() {
-  const { priority, code } = data.groups;
   const runs = new Map();
   for (const group of waitingGroups[state.when]) {
-    const key = JSON.stringify([priority[group], code[group]]);
+    const key = JSON.stringify([data.groups.priority[group], whyIn(group)]);
     runs.set(key, [...(runs.get(key) || []), group]);
   }
   return [...runs.values()];
@@ -51,23 +50,17 @@ function askedBy(run) {
   ].filter(Boolean).join(" · ");
 }
 
-/** The reason that groups share, in a few words; their whole messages are one click away. */
+/** The reason that groups share, in a few words; whole messages are one click away. */
 function whyOf(run) {
-  const { code, message } = data.groups;
-  const reason = code[run[0]];
-  if (!reason) return state.when === BEFORE && data.decided ? null : make("p", { class: "why" }, evictedOrWaits(run[0]));
-  const short = (data.codes[reason] || {}).short || message[run[0]];
-  return make("p", { class: "why" }, higherPriorities(run) || short);
+  const words = whyIn(run[0]);
+  return words ? make("p", { class: "why" }, words) : null;
 }
 
-function evictedOrWaits(group) {
-  return data.groups.evicted[group] ? "evicted by this plan" : "";
-}
-
-/** Said where everything that gets room has a higher priority than those that wait. */
-function higherPriorities(run) {
-  const { code, priority, new: added } = data.groups;
-  if (code[run[0]] !== "Outcompeted") return "";
-  const placed = added.map((count, group) => (count ? priority[group] : null)).filter((each) => each !== null);
-  return placed.length && Math.min(...placed) > priority[run[0]] ? "the room went to higher priorities" : "";
+/** Why a group waits, in a few words. A Placement that was read says of room only that others got it. */
+function whyIn(group) {
+  const { code, words, evicted, priority, new: added } = data.groups;
+  if (state.when === BEFORE && data.decided) return "";
+  if (!code[group]) return evicted[group] ? "evicted by this plan" : "";
+  if (code[group] !== "Outcompeted") return words[group];
+  return added.every((count, other) => !count || priority[other] > priority[group]) ? "the room went to higher priorities" : words[group];
 }

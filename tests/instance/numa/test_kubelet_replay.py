@@ -77,8 +77,8 @@ REFUSALS = {
     "where an init container was": (
         numa("single", "container", "3 cpu 8 memory", "4 cpu 8 memory"),
         [demand("init: 1 cpu 1 memory", "4 cpu 1 memory")],
-        "container c1 asks for cpu 4, memory 1 in one zone with node-0, where an init container before it got what the "
-        "kubelet has it use again: node-0 has cpu 3, memory 8; node-1 has cpu 4, memory 8",
+        "container c1 asks for cpu 4, memory 1 in one zone with node-0, which the "
+        "kubelet reuses from an earlier init container: node-0 has cpu 3, memory 8; node-1 has cpu 4, memory 8",
     ),
     "widths differ": (
         numa("restricted", "pod", *TWO),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from placer.manifests import dump, from_documents
 from placer.methods.process import ProcessEnd, ProcessResult
 from tests.examples import seed_blocks
 from tests.netdocs import APP, REGION, WORKLOAD, ZONE, app_group, call, costs, network_topology, weights
-from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
+from tests.support import Document, hyper_node, instance_of, listing, node, pod, pod_group, queue
 
 MIMICRY = importlib.import_module("placer.laboratory.policies.mimicry")
 DECIDERS = importlib.import_module("placer.laboratory.deciders")
@@ -220,11 +219,11 @@ def test_a_policy_that_fails_is_a_row_that_says_so(
     assert re.fullmatch(failure, line.error or "")
 
     assert main(["explain", str(file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = listing(capsys.readouterr().out)
     assert {each["scheduler"]["mimicry"] for each in told} == {None}
     assert all(re.fullmatch(failure, each["scheduler"]["error"]) for each in told)
     assert main(["explain", str(file)]) == 0
-    assert re.search(f"What volcano puts first is not known: {failure}", capsys.readouterr().out)
+    assert re.search(f"The order of volcano is not known: {failure}", capsys.readouterr().out)
 
 
 def _in_place(target: str, arguments: tuple[Any, ...], _: object) -> ProcessResult:

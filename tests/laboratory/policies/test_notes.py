@@ -200,7 +200,9 @@ def test_every_row_of_the_kep_comes_out_or_it_is_told_why_not(algorithm: str) ->
         assert (order, by_name.notes) == (TABLE[algorithm], ())
     else:
         (note,) = by_name.notes
-        assert note.startswith(f"AppGroup default/shop: {algorithm} takes the workloads as a Go map has them")
+        assert note.startswith(
+            f"AppGroup default/shop: {algorithm} takes the workloads in the random order of a Go map"
+        )
         assert order in note
         assert order != TABLE[algorithm]
     roots = configured("TopologicalSort", topologySortingAlgorithm=algorithm, roots=KEP_ROOTS)
@@ -215,7 +217,7 @@ def test_an_order_that_cannot_be_another_one_is_not_told() -> None:
     # Of two that nobody calls a stack takes the last first: another order of the map, another order.
     fork = app_group(workloads={"a": ["c"], "b": ["c"], "c": []}, topologySortingAlgorithm="KahnSort")
     (note,) = mimic(instance_of(place("n1"), fork, *pods), "network-overhead").notes
-    assert "KahnSort takes the workloads as a Go map has them" in note
+    assert "KahnSort takes the workloads in the random order of a Go map" in note
     assert "gives b a c." in note
     # What the controller has stored is what counts.
     order = [{"workload": {"kind": "Deployment", "name": w, "selector": w}, "index": i} for i, w in enumerate("abc", 1)]
@@ -293,7 +295,7 @@ def test_no_argument_is_dropped(plugin: str) -> None:
             {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}, {"name": "VolumeZone"}]}}},
             [
                 "plugins.filter: TaintToleration kept: taints, cordons and affinity are one filter here",
-                "plugins.filter: VolumeZone off or on: pods that ask for it stay pending",
+                "plugins.filter: VolumeZone off or on: pods that ask for it remain pending",
             ],
         ),
         (
@@ -313,10 +315,10 @@ def test_no_argument_is_dropped(plugin: str) -> None:
                 scoringStrategy={"type": "LeastAllocated", "resorces": []},
             ),
             [
-                "cache: not mimicked: nothing is read anew in one snapshot",
+                "cache: not mimicked: nothing is read again in one snapshot",
                 "scoringStrategy.resorces: not mimicked; found like it: resources",
                 "discardReservedNodes: nodes are closed only during a binding, which takes no time",
-                "cacheResyncPeriodSeconds: decides nothing beside discardReservedNodes",
+                "cacheResyncPeriodSeconds: decides nothing with discardReservedNodes",
             ],
         ),
         (

@@ -19,7 +19,7 @@ from placer.cli import main
 from placer.laboratory.deciders import PeakOfTree, high_water
 from placer.laboratory.sweep.records import RunRecord
 from placer.laboratory.sweep.runs import Run
-from tests.support import node, pod
+from tests.support import listing, node, pod
 from tests.waiting import wait_until
 
 Capture = pytest.CaptureFixture[str]
@@ -120,14 +120,14 @@ def test_json_is_an_array_of_all_lines_and_dash_the_lines_alone(
     capsys.readouterr()
     assert main([*command, "-o", str(path), "--json"]) == 0
     assert pretended.done == []
-    assert json.loads(capsys.readouterr().out) == lines == lines_of(path)
+    assert listing(capsys.readouterr().out) == lines == lines_of(path)
 
 
 def test_jobs_share_the_cores(pretended: Pretended, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     for jobs, workers in ((1, 8), (3, 2), (16, 1)):
         assert main(["sweep", "clos", "--seeds", "1", "--policies", "auto", "--jobs", str(jobs), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)[0]["workers"] == workers
+        assert listing(capsys.readouterr().out)[0]["workers"] == workers
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert path.read_text().startswith(kept)
     lines = lines_of(path)
     assert [line["seed"] for line in lines] == [1, 2, 3]
-    assert json.loads(done.stdout) == lines
+    assert listing(done.stdout) == lines
     assert {line["error"] for line in lines} == {None}
 
 

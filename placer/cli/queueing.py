@@ -1,0 +1,175 @@
+"""``queue``: what waits or was just placed, a line per group, and the next step with its price; who costs what."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
+from placer.deadline import duration
+from placer.errors import UsageError
+from placer.methods.search_limits import limit_faults
+from placer.tables import Column, tables
+from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, tell
+
+if TYPE_CHECKING:
+    from placer.deadline import Deadline
+    from placer.document import QueueItem
+    from placer.explain.cases import Placed
+    from placer.instance import GroupKey, Instance
+    from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost
+    from placer.result import Reason
+
+__all__ = ["add_queue", "with_steps"]
+
+#: Most seconds for deciding, and the most of what is left: prices take the rest.
+DECIDING, SHARE = 10.0, 0.5
+
+#: Lines of the table.
+SHOWN = 40
+
+API_VERSION: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
+
+TEXT = """Groups that wait or fit now, one line each, the most urgent and the oldest first. Groups of one priority that
+wait for one reason share a line. Below the table is the next step for the first that wait, with its price. Nothing in
+the cluster is changed."""
+
+
+def add_queue(commands: Any) -> None:
+    """Add ``queue`` and its flags."""
+    parser = add_command(commands, "queue", "waiting groups, one line each, and the next step with its price", _queue)
+    parser.description = TEXT
+    add_source(parser)
+    add_asking(parser)
+    parser.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
+    )
+    parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
+    costs = parser.add_argument_group("costs")
+    costs.add_argument("--cost", action="store_true", help="the costs of each namespace in place of the waiting groups")
+    costs.add_argument(
+        "--namespace-budget", default="off", metavar="BUDGET", help="most costs of each namespace, or default (off)"
+    )
+    add_what_if(parser)
+
+
+def _queue(options: argparse.Namespace) -> int:
+    from placer.deadline import Deadline
+    from placer.instance.namespace_budget import within_budget
+
+    faults = limit_faults(options.time_limit)
+    if faults:
+        raise UsageError("; ".join(faults))
+    budget = namespace_budget(options.namespace_budget)
+    deadline = Deadline(options.began + options.time_limit)
+    instance = within_budget(read_instance(options, source(options)), budget)
+    if options.cost:
+        _show_costs(options, instance, budget)
+        return OK
+    placed, reasons = _decided(options, instance, deadline)
+    _show(options, placed, reasons, deadline)
+    return OK
+
+
+def _decided(
+    options: argparse.Namespace, instance: Instance, deadline: Deadline
+) -> tuple[Placed, dict[GroupKey, Reason]]:
+    """What ``solve`` places in a part of the time, and why the rest waits."""
+    from placer.explain.cases import Placed
+    from placer.placement import Placement
+    from placer.progress import Progress
+    from placer.solve import solve
+
+    seconds = max(min(DECIDING, deadline.left * SHARE), 1e-3)
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.knows(instance)
+        result = solve(instance, time_limit=seconds, watch=progress.point)
+    return Placed(instance, result.placement or Placement()), dict(result.reasons)
+
+
+def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey, Reason], deadline: Deadline) -> None:
+    from placer.disruption import outcome_of
+    from placer.document import QueueListDocument
+    from placer.summary.groups import print_looked_at
+    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items
+
+    now = time.time()
+    asked = set(asked_about(options, placed.instance))
+    found = queue_items(outcome_of(placed.instance, placed.placement), reasons, now)
+    shown = {key: item for key, item in found.items() if key in asked}
+    items = with_steps(placed.instance, shown, source_words(options), deadline)
+    if options.json:
+        tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
+        return
+    terminal = console()
+    if not items:
+        for line in nothing_waits(placed.instance):
+            terminal.print(line, markup=False)
+    else:
+        print_queue(items, terminal, now, most=None if options.wide else SHOWN, wide=options.wide)
+        if options.wide:
+            print_messages(items, terminal)
+        print_steps(items, terminal)
+    print_looked_at(placed.instance, terminal)
+
+
+def with_steps(
+    instance: Instance,
+    items: Mapping[GroupKey, QueueItem],
+    source: Sequence[str],
+    deadline: Deadline | None = None,
+) -> list[QueueItem]:
+    """Add the next step to the first lines that wait; without a deadline for its price, without a price."""
+    from placer.explain.prices import FEW, next_step, priced
+    from placer.summary.queue import queue_lines
+
+    waiting = {key: item for key, item in items.items() if item.reason is not None}
+    first = {id(line.items[0]) for line in queue_lines([*waiting.values()])[:FEW]}
+    steps = {
+        key: next_step(instance, key, item.reason.code, source, optional=item.admitted)
+        for key, item in waiting.items()
+        if id(item) in first and item.reason is not None
+    }
+    found = steps if deadline is None else priced(instance, steps.items(), deadline)
+    return [item.with_next(found.get(key)) for key, item in items.items()]
+
+
+def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:
+    """Print who costs what, the dearest first."""
+    from placer.document import CostItem, CostListDocument
+    from placer.instance.namespace_budget import NamespaceBudget, dearest
+
+    costs, of = dearest(instance, budget, None), budget or NamespaceBudget()
+    if options.json:
+        items = [CostItem(**cost.as_dict(), share=round(cost.share(of), 6)) for cost in costs]
+        limits = None if budget is None else asdict(budget)
+        document = CostListDocument(api_version=API_VERSION, kind="NamespaceCostList", budget=limits, items=items)
+        tell(document.as_dict(), options, [f"namespace/{cost.namespace}" for cost in costs])
+    elif costs:
+        _print_costs(costs, budget, [f"{cost.share(of):.1%}" for cost in costs])
+    else:
+        console().print("No namespace has a pod.")
+
+
+def _print_costs(costs: Sequence[NamespaceCost], budget: NamespaceBudget | None, shares: Sequence[str]) -> None:
+    terminal = console()
+    names = Column("NAMESPACE", [cost.namespace for cost in costs], text=True, most=48)
+    columns = [Column(head, [f"{cost.of(kind):,}" for cost in costs]) for head, kind in _COUNTS]
+    columns += [Column(head, [_of_budget(cost, kind, budget) for cost in costs]) for head, kind in _SPENT]
+    for table in tables(names, [*columns, Column("SHARE", shares)], terminal.width):
+        terminal.print(table)
+    whose = "the budget that is set" if budget is not None else "the default budget (none is set)"
+    terminal.print(f"SHARE: the largest part that a namespace spends of {whose}.")
+
+
+#: Counts of a namespace, and what a budget is of, each by what stands above it.
+_COUNTS = (("PENDING", "pending"), ("OVER BUDGET", "waiting"), ("DAEMONSET PODS", "daemons"))
+_SPENT = (("TERMS", "terms"), ("RESOURCES", "resources"), ("BYTES", "bytes"))
+
+
+def _of_budget(cost: NamespaceCost, kind: str, budget: NamespaceBudget | None) -> str:
+    spent = f"{cost.of(kind):,}"
+    return spent if budget is None else f"{spent} of {getattr(budget, kind):,}"

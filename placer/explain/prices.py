@@ -1,0 +1,114 @@
+"""The next step for groups that wait, with its price: what must go for the first of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from placer.deadline import Deadline
+from placer.disruption import Disruption
+from placer.document import NextStepPart
+from placer.instance import GroupKey, Instance
+from placer.instance.group_names import full_name
+from placer.preempt import preempt
+from placer.result import Result, Verdict
+from placer.words import and_list, counted
+
+__all__ = ["FEW", "next_step", "priced"]
+
+#: Groups whose next step is told.
+FEW = 3
+
+#: Most seconds of the search for one price, and the least for one.
+PRICING, LEAST = 10.0, 0.5
+
+#: Reasons against which pods that run can go: room, places and queues that they hold.
+_HELD = (
+    "QueueCapability",
+    "QueueLimit",
+    "InsufficientResources",
+    "TopologyTooNarrow",
+    "PodAffinity",
+    "PodAntiAffinity",
+    "TopologySpread",
+    "Exclusive",
+    "NumaAlignment",
+    "NetworkCost",
+    "Bandwidth",
+)
+
+_SAYS = "finds the fewest pods that must go for it"
+_LATE = "its price is not known: the time limit is near"
+
+
+def next_step(
+    instance: Instance, key: GroupKey, code: str, source: Sequence[str], *, optional: bool = False
+) -> NextStepPart:
+    """Say which command helps with a group that waits, without its price.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    key
+        The group.
+    code
+        Of the reason why pods of it wait.
+    source
+        What the command reads, as words of the command line.
+    optional
+        Whether the pods of it that wait are optional, so that nothing goes for them.
+    """
+    several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
+    name = full_name(key) if several else f"{key.namespace}/{key.name}"
+    if code in _HELD and not optional:
+        return NextStepPart(command=shlex.join(["placer", "preempt", "--for", name, *source]), message=_SAYS)
+    words = ["placer", "explain", "--group", name, *source]
+    return NextStepPart(command=shlex.join(words), message="says which change would admit it")
+
+
+def priced(
+    instance: Instance, steps: Iterable[tuple[GroupKey, NextStepPart]], deadline: Deadline
+) -> dict[GroupKey, NextStepPart]:
+    """Find out what must go for groups, one after another, as far as there is time.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    steps
+        Groups with their next steps; only what ``preempt`` does has a price.
+    deadline
+        When nothing more is searched for.
+    """
+    found = {}
+    for key, step in steps:
+        found[key] = step
+        if step.message == _SAYS:
+            seconds = min(PRICING, deadline.left)
+            late = seconds < LEAST
+            found[key] = (
+                _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
+            )
+    return found
+
+
+def _late(step: NextStepPart) -> NextStepPart:
+    return NextStepPart(command=step.command, message=_LATE)
+
+
+def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
+    if result.placement is None:
+        return _late(step)
+    disruption = Disruption(result.instance, result.placement)
+    evicted, moved = len(disruption.evicted), len(disruption.moved)
+    if evicted or moved:
+        counts = ((evicted, "evict"), (moved, "move"))
+        does = and_list(f"{verb} {counted(count, 'pod')}" for count, verb in counts if count)
+        least = "" if result.verdict is Verdict.OPTIMAL else ", the least that was found"
+        return NextStepPart(command=step.command, evicted=evicted, moved=moved, message=f"would {does}{least}")
+    if disruption.admitted:
+        return NextStepPart(command=step.command, evicted=0, moved=0, message="would admit it alone, and nothing goes")
+    if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
+        return NextStepPart(command=step.command, message="would not help: whatever may go, it waits (proved)")
+    return NextStepPart(command=step.command, message="found nothing that must go for it in time")

@@ -1,0 +1,322 @@
+"""What waits or was just placed, a line per group: by priority and age, equal reasons once with a count."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placer.controllers.times import timestamp
+from placer.document import QueueItem, ReasonPart
+from placer.gpus import gpus_in
+from placer.instance import Group, GroupKey, Instance, Key
+from placer.legible import legible
+from placer.outcome import Outcome
+from placer.result import Reason
+from placer.words import NameList, Sentence, counted
+
+__all__ = [
+    "QueueLine",
+    "age_words",
+    "duration",
+    "nothing_waits",
+    "print_messages",
+    "print_queue",
+    "print_steps",
+    "queue_items",
+    "queue_lines",
+    "reason_words",
+]
+
+#: Groups of one priority and one reason that have a line each; of more there is one line for all.
+EQUAL = 3
+
+#: Messages that are printed below the table, each once.
+TOLD = 6
+
+_LATE = Reason("NotDecided", "no reason was found in time")
+
+HEADS = ("NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON")
+_NUMBERS = ("PRIORITY", "PODS", "GPUS")
+
+#: Each reason in about four words.
+_WORDS: Mapping[str, str] = {
+    "InvalidGroup": "its objects are invalid",
+    "GangIncomplete": "pods of it are missing",
+    "Unsupported": "asks for something unsupported",
+    "NamespaceBudget": "its namespace costs too much",
+    "NoEligibleNode": "no node is eligible",
+    "QueueClosed": "its queue is closed",
+    "QueueCapability": "its queue is full",
+    "InsufficientResources": "too little room is free",
+    "TopologyTooNarrow": "no domain has room",
+    "PodAffinity": "pod affinity finds no place",
+    "PodAntiAffinity": "pod anti-affinity finds no place",
+    "TopologySpread": "spread constraints find no place",
+    "Exclusive": "others hold its domains",
+    "NumaAlignment": "NUMA zones have no room",
+    "NetworkCost": "its calls cost too much",
+    "Bandwidth": "too little bandwidth is free",
+    "Outcompeted": "the room went to others",
+    "NotDecided": "not decided in time",
+}
+
+
+def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float) -> dict[GroupKey, QueueItem]:
+    """Make a row of each group that had a pending pod.
+
+    Parameters
+    ----------
+    outcome
+        What a placement makes of the instance.
+    reasons
+        Why pods of a group stay pending.
+    now
+        Seconds since the epoch, for ages.
+
+    Returns
+    -------
+    dict
+        The most urgent first, among equally urgent ones the oldest.
+    """
+    groups = [group for group in outcome.before.groups.values() if group.pending]
+    ordered = sorted(groups, key=lambda group: (-group.priority, group.created or math.inf, group.key))
+    return {group.key: _item(outcome, group, reasons.get(group.key, _LATE), now) for group in ordered}
+
+
+def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueItem:
+    new = outcome.added(group.pending)
+    left = [key for key in group.pending if key not in outcome.new]
+    if left:
+        why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
+    else:
+        why, words = None, _placed_words({outcome.new[key] for key in new})
+    return QueueItem(
+        namespace=group.key.namespace,
+        name=group.key.name,
+        kind="PodGroup" if group.key.api_group else "Pod",
+        priority=group.priority,
+        queue=outcome.before.waiting_queue(group) or group.queue,
+        pods=len(left or new),
+        gpus=_gpus(outcome, left or new),
+        creation_timestamp=_since(group.created),
+        age=duration(now - group.created) if group.created else None,
+        admitted=outcome.admitted(outcome.instance.groups[group.key]),
+        reason=why,
+        words=words,
+    )
+
+
+def _since(created: float) -> str | None:
+    """Since when a group is there; 0 where nothing says it."""
+    return timestamp(datetime.fromtimestamp(created, UTC)) if created else None
+
+
+def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
+    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
+
+
+def _placed_words(nodes: set[str]) -> str:
+    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
+
+
+def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
+    words = reason_words(group, reason)
+    return f"{placed:,} placed; of the rest: {words}" if placed else words
+
+
+def reason_words(group: Group, reason: Reason) -> str:
+    """The reason in about four words; of room that others got, by their priority."""
+    rivals = _rivals(reason) if reason.code == "Outcompeted" else []
+    if rivals and min(rivals) > group.priority:
+        return "the room went to higher priorities"
+    if rivals and min(rivals) == group.priority == max(rivals):
+        return "the room went to equal priorities"
+    return _WORDS.get(reason.code, reason.code)
+
+
+def _rivals(reason: Reason) -> list[int]:
+    """Priorities of the groups that got the room, as far as the message names them."""
+    parts = reason.text.parts if isinstance(reason.text, Sentence) else ()
+    lists = [part for part in parts if isinstance(part, NameList) and part.noun == "group"]
+    return [each.priority for part in lists for each in part.found]
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as Kubernetes does.
+
+    Examples
+    --------
+    >>> duration(93784), duration(59.9), duration(-1)
+    ('26h3m4s', '59s', '0s')
+    """
+    whole = max(0, int(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    if hours:
+        return f"{hours}h{minutes}m{whole % 60}s"
+    return f"{minutes}m{whole % 60}s" if minutes else f"{whole}s"
+
+
+def age_words(seconds: float) -> str:
+    """Write an age as kubectl does: two units while the first is small, and no unit below the second.
+
+    Examples
+    --------
+    >>> [age_words(each) for each in (5, 125, 640, 11000, 93784, 700000)]
+    ['5s', '2m5s', '10m', '3h3m', '26h', '8d']
+    """
+    whole = max(0, int(seconds))
+    units = (("d", 86_400, 2, 8), ("h", 3_600, 3, 8), ("m", 60, 2, 10))
+    smaller = {"d": ("h", 3_600), "h": ("m", 60), "m": ("s", 1)}
+    for unit, size, least, small in units:
+        if whole >= least * size:
+            part = whole % size // smaller[unit][1] if whole < small * size else 0
+            return f"{whole // size}{unit}" + (f"{part}{smaller[unit][0]}" if part else "")
+    return f"{whole}s"
+
+
+@dataclass(frozen=True)
+class QueueLine:
+    """One line of the table: a group, or several of one priority that wait for one reason.
+
+    Parameters
+    ----------
+    items
+        The groups, the oldest first.
+    """
+
+    items: Sequence[QueueItem]
+
+    def cells(self, now: float) -> tuple[str, ...]:
+        """What stands in its columns."""
+        first = self.items[0]
+        several = len(self.items) > 1
+        nouns = {item.kind for item in self.items}
+        noun = "single pod" if nouns == {"Pod"} else "group"
+        said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
+        return (
+            _common([item.namespace for item in self.items]),
+            "*" if several else first.name,
+            str(first.priority),
+            _common([item.queue or "-" for item in self.items]),
+            f"{sum(item.pods for item in self.items):,}",
+            f"{sum(item.gpus for item in self.items):,}",
+            _age(first, now),
+            said if several else first.words,
+        )
+
+
+def _common(words: Sequence[str]) -> str:
+    return words[0] if len({*words}) == 1 else "*"
+
+
+def _kind(item: QueueItem) -> str:
+    """What groups of one line share."""
+    return item.words if item.reason is not None else "they fit now"
+
+
+def _age(item: QueueItem, now: float) -> str:
+    if item.creation_timestamp is None:
+        return "-"
+    return age_words(now - datetime.fromisoformat(item.creation_timestamp).timestamp())
+
+
+def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
+    """Put groups into lines, many of one priority and one reason into one of them.
+
+    Parameters
+    ----------
+    items
+        In the order in which they are listed; a line stands where its first group does.
+    each
+        A line for each of them all the same.
+    """
+    found: dict[object, list[QueueItem]] = defaultdict(list)
+    for item in items:
+        found[item.priority, _kind(item)].append(item)
+    lines: dict[object, QueueLine] = {}
+    for item in items:
+        same = found[item.priority, _kind(item)]
+        if each or len(same) <= EQUAL:
+            lines[item.namespace, item.name, item.kind, id(item)] = QueueLine([item])
+        else:
+            lines.setdefault((item.priority, _kind(item)), QueueLine(same))
+    return list(lines.values())
+
+
+def print_queue(
+    items: Sequence[QueueItem], console: Console, now: float, *, most: int | None = None, wide: bool = False
+) -> None:
+    """Print a table of groups.
+
+    Parameters
+    ----------
+    items
+        In the order in which they are listed.
+    console
+        Where to print.
+    now
+        Seconds since the epoch, for ages.
+    most
+        Most lines; None: any number.
+    wide
+        A line for each group, however many wait for one reason.
+    """
+    lines = queue_lines(items, each=wide)
+    shown = lines if most is None else lines[:most]
+    rows = [line.cells(now) for line in shown]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for at, head in enumerate(HEADS):
+        _add_column(table, head, max([len(head), *(len(row[at]) for row in rows)]))
+    for row in rows:
+        table.add_row(*(Text(legible(cell)) for cell in row))
+    console.print(table)
+    more = sum(len(line.items) for line in lines[len(shown) :])
+    if more:
+        console.print(f"... and {more:,} more (all of them are in the JSON: --json)")
+
+
+def _add_column(table: Table, head: str, longest: int) -> None:
+    """Add a column; a number is never cut, and words go on in the next line."""
+    number = head in _NUMBERS
+    fixed = number or head == "AGE"
+    least = longest if fixed else min(max(8, len(head)), longest)
+    table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=fixed, min_width=least)
+
+
+def print_messages(items: Sequence[QueueItem], console: Console) -> None:
+    """Print the whole reason of each line that waits; of many lines that of the first."""
+    lines = [line for line in queue_lines(items) if line.items[0].reason is not None]
+    for line in lines[:TOLD]:
+        first, more = line.items[0], len(line.items) - 1
+        if first.reason is not None:
+            name = f"{first.namespace}/{first.name}{f' and {more:,} more' if more else ''}"
+            text = Text.assemble(
+                f"  {legible(name)}: ", (first.reason.code, "bold"), f" {legible(first.reason.message)}"
+            )
+            console.print(text)
+
+
+def print_steps(items: Sequence[QueueItem], console: Console) -> None:
+    """Print the next steps, each with what it says or would do."""
+    steps = [item.next for item in items if item.next is not None]
+    if steps:
+        console.print()
+        console.print("Next", style="bold")
+    for step in steps:
+        console.print(Text(f"  `{legible(step.command)}` {step.message}"))
+
+
+def nothing_waits(instance: Instance) -> list[str]:
+    """Lines that say that nothing waits, but for work that is not there yet."""
+    absent = instance.absent_work
+    return [
+        "Nothing waits that may be placed yet." if absent else "No group waits.",
+        *(f"  {each}." for each in absent),
+    ]

@@ -1,0 +1,261 @@
+"""Habits of kubectl's users: names, namespaces, selectors, formats and durations are taken as kubectl takes them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from placer.cli import help_texts, main
+from placer.cli.program import leaves, parser
+from tests.support import listing, node, pod, pod_group
+from tests.write_schemas import REPORTS, report_schema
+
+Capture = pytest.CaptureFixture[str]
+
+GROUPS = ("team-a/train", "team-b/train", "team-b/tune")
+
+KUBECONFIG = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+    "users": [{"name": "u", "user": {}}],
+    "contexts": [
+        {"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}},
+        {"name": "two", "context": {"cluster": "c", "user": "u"}},
+    ],
+    "current-context": "one",
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """A file with waiting groups of one name in two namespaces, and one of a name of its own."""
+    items = [node("n1", gpu=1), pod("runs", namespace="team-a", node="n1", labels={"app": "old"})]
+    for namespace, name in (("team-a", "train"), ("team-b", "train"), ("team-b", "tune")):
+        items.append(pod_group(name, namespace, minMember=1))
+        items.append(pod(f"{name}-0", group=name, namespace=namespace, gpu=8, labels={"app": name, "team": namespace}))
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], {"team-a/train", "team-b/train", "team-b/tune"}),
+        (["-A"], {"team-a/train", "team-b/train", "team-b/tune"}),
+        (["-n", "team-a"], {"team-a/train"}),
+        (["-nteam-b", "-l", "app=train"], {"team-b/train"}),
+        (["--selector", "app!=train,app"], {"team-b/tune"}),
+        (["--group", "tune"], {"team-b/tune"}),
+        (["--group", "pod/tune-0"], {"team-b/tune"}),
+        (["--group", "podgroup/train", "-n", "team-b"], {"team-b/train"}),
+        (["-n", "nowhere"], set()),
+    ],
+)
+def test_explain_is_about_the_groups_that_are_selected(
+    words: list[str], found: set[str], cluster: str, capsys: Capture
+) -> None:
+    assert main(["explain", cluster, "--json", "--time-limit", "5", *words]) == 0
+    groups = [each["group"] for each in listing(capsys.readouterr().out)]
+    assert {f"{each['namespace']}/{each['name']}" for each in groups} == found
+
+
+def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
+    for words, count in (([], 1), (["-n", "team-a"], 1), (["-n", "team-b"], 0), (["-l", "app=train"], 0)):
+        assert main(["audit", cluster, "--json", "--time-limit", "5", *words]) == 0
+        assert len(listing(capsys.readouterr().out)) == count
+
+
+def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
+    for words, count in ((["-n", "team-b"], 2), (["-l", "app=train"], 2), (["--for", "tune"], 1), ([], 3)):
+        assert main(["preempt", cluster, "--json", "--time-limit", "5", *words]) == 5
+        assert len(listing(capsys.readouterr().out)["groups"]) == count
+    assert main(["preempt", cluster, "--for", "train"]) == 2
+    assert "found 2 groups of that name, expected one of podgroup." in capsys.readouterr().err
+
+
+def test_one_namespace_and_all_of_them_are_not_asked_for_together(cluster: str, capsys: Capture) -> None:
+    assert main(["explain", cluster, "-A", "-n", "team-a"]) == 2
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("context", "found"), [(None, "team-a"), ("one", "team-a"), ("two", None), ("three", None)])
+def test_the_namespace_of_the_context_is_the_users_own(context: str | None, found: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("kubernetes")
+    from placer.cluster.reading.credentials import context_namespace
+
+    path = tmp_path / "config"
+    path.write_text(json.dumps(KUBECONFIG))
+    assert context_namespace(str(path), context) == found
+
+
+def test_files_are_given_with_f_or_without(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    more = tmp_path / "more.json"
+    more.write_text(json.dumps(pod("more", namespace="team-c", gpu=8)))
+    for words in (["-f", cluster, "-f", str(more)], [cluster, str(more)], [cluster, "-f", str(more)]):
+        assert main(["solve", "--json", "--method", "greedy", *words]) == 0
+        assert listing(capsys.readouterr().out)["instance"]["pods"] == 5
+    assert main(["expand"]) == 2  # what reads no cluster
+    assert "required: INSTANCE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [("10s", 10), ("2m", 120), ("1m30s", 90), ("45", 45), ("0.5", 0.5), ("500ms", 0.5)]
+)
+def test_seconds_may_be_a_duration(words: str, seconds: float) -> None:
+    for command in (["solve", "x"], ["explain"], ["preempt"], ["audit"], ["compare", "x"], ["sweep", "x"]):
+        assert parser().parse_args([*command, "--time-limit", words]).time_limit == seconds
+    assert parser().parse_args(["run", "--cool-down", words]).cool_down == seconds
+
+
+def test_what_is_no_duration_is_refused(capsys: Capture) -> None:
+    assert main(["solve", "x", "--time-limit", "10 s"]) == 2
+    expected = "found '10 s', expected a number of seconds, or a duration such as 10s or 2m"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "names"),
+    [
+        (["explain", "--time-limit", "5"], "ExplanationList", {f"podgroup/{each}" for each in GROUPS}),
+        (["audit"], "AuditList", {"pod/team-a/runs"}),
+        (["compare", "--policies", "greedy"], "ComparisonList", {"greedy"}),
+        (["solve", "--method", "greedy"], "Placement", {f"podgroup/{each}" for each in GROUPS}),
+        (["topology", "show"], "TopologyReport", set()),
+        (["audit", "--sums"], "AuditSums", None),
+        (["preempt", "--time-limit", "5"], "Placement", set()),
+    ],
+)
+def test_formats_are_words_of_o(
+    words: list[str], kind: str, names: set[str] | None, cluster: str, capsys: Capture
+) -> None:
+    code = 5 if words[0] == "preempt" else 0
+    for form in (["--json"], ["-o", "json"], ["-ojson"], ["--output=yaml"]):
+        assert main([*words, "-f", cluster, *form]) == code
+        document = yaml.safe_load(capsys.readouterr().out)  # JSON is YAML
+        assert (document["apiVersion"], document["kind"]) == ("placer.dev/v1alpha1", kind)
+        if kind in REPORTS:
+            jsonschema.validate(document, report_schema(kind))
+    assert main([*words, "-f", cluster, "-o", "wide"]) == code
+    assert capsys.readouterr().out
+    if names is None:
+        assert main([*words, "-f", cluster, "-o", "name"]) == 2
+        assert "-o name: found a document whose entries have no names" in capsys.readouterr().err
+    else:
+        assert main([*words, "-f", cluster, "-o", "name"]) == code
+        assert set(capsys.readouterr().out.splitlines()) == names
+
+
+def test_another_word_after_o_is_a_file(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "placed.yaml"
+    assert main(["solve", cluster, "--method", "greedy", "-o", str(target), "-o", "name"]) == 0
+    assert yaml.safe_load(target.read_text())["kind"] == "Placement"
+    assert "podgroup/team-a/train" in capsys.readouterr().out
+    assert main(["explain", cluster, "-o", "x.yaml"]) == 2
+    assert "found 'x.yaml', expected one of json, yaml, wide, name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-o", "json"], ["-o", "yaml"]])
+def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
+    assert main(["solve", "nowhere.yaml", *form]) == 3
+    document = json.loads(capsys.readouterr().err)
+    jsonschema.validate(document, report_schema("Error"))
+
+
+def test_verify_and_sweep_print_what_their_schemas_say(cluster: str, tmp_path: Path, capsys: Capture) -> None:
+    placed = str(tmp_path / "placed.json")
+    assert main(["solve", cluster, "--method", "greedy", "-o", placed, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", cluster, placed, "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("Verification"))
+    assert main(["sweep", cluster, "--policies", "greedy", "--seeds", "1", "--executor", "inline", "-o", "-"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), report_schema("SweepRun"))
+
+
+@pytest.mark.parametrize("kind", ["Placement", "ExplanationList", "Verification", "Configuration"])
+def test_what_placer_has_written_is_no_part_of_an_instance(
+    kind: str, cluster: str, tmp_path: Path, capsys: Capture
+) -> None:
+    document: dict[str, Any] = {"apiVersion": "placer.dev/v1alpha1", "kind": kind}
+    path = tmp_path / "written.json"
+    path.write_text(json.dumps(document | ({"items": [{"group": {}}]} if kind.endswith("List") else {})))
+    for words in (["solve", str(path)], ["explain", cluster, str(path)]):
+        assert main(words) == 3
+        err = capsys.readouterr().err
+        assert f"kind: found {kind.removesuffix('List')}, expected" in err
+
+
+def test_every_command_is_in_a_group_and_has_two_examples() -> None:
+    names = [each.prog.removeprefix("placer ") for each in leaves(parser())]
+    grouped = {name for group in help_texts.GROUPS.values() for name in group}
+    assert {name.split(" ")[0] for name in names} <= grouped
+    for name in names:
+        if not name.startswith("generate "):
+            first, second = help_texts.EXAMPLES[name]
+            assert first != second
+            for line in (first, second):
+                words = shlex.split(line.partition(" > ")[0].partition(" | ")[0])
+                if words[0] == "placer" and words[1] != "help":
+                    assert parser().parse_args(words[1:]).command == name.split(" ")[0]
+
+
+def test_help_lists_commands_in_groups_and_hides_leader_election(capsys: Capture) -> None:
+    assert main(["help"]) == 0
+    text = capsys.readouterr().out
+    assert [title for title in help_texts.GROUPS if f"\n{title}:\n" in text] == list(help_texts.GROUPS)
+    for words in (["help", "preempt"], ["preempt", "--help"]):
+        assert main(words) == 0
+        shown = capsys.readouterr().out
+        assert "leader-elect" not in shown.partition("\n\n")[2]
+        assert "Examples:\n  placer preempt --for ml/train\n" in shown
+    assert main(["preempt", "--help-all"]) == 0
+    assert "--leader-elect-resource-name NAME\n" in capsys.readouterr().out.partition("\n\n")[2]
+    assert main(["help", "premept"]) == 2
+    assert "did you mean preempt?" in capsys.readouterr().err
+
+
+def test_version_is_a_command_too(capsys: Capture) -> None:
+    assert main(["--version"]) == main(["version"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["solve", "--method", "greedy"],
+        ["solve", "--method", "greedy", "-o", "wide"],
+        ["explain", "--time-limit", "5"],
+        ["audit"],
+        ["preempt", "--time-limit", "5"],
+        ["compare", "--policies", "kube-default,greedy"],
+        ["topology", "show"],
+        ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
+        ["config"],
+        ["expand"],
+        ["help"],
+    ],
+    ids=" ".join,
+)
+def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture) -> None:
+    given = [] if words[0] in ("config", "help") else ["-f", cluster]
+    assert main([*words, *given]) in (0, 5)
+    printed = capsys.readouterr()
+    assert printed.out or printed.err
+    assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
+
+
+def test_explain_is_as_wide_as_the_terminal(cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["explain", cluster, "--group", "tune", "--time-limit", "5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    wrapped = [line for line in lines if not line.startswith(" " * 9)]
+    assert len(wrapped) > 3
+    assert max(map(len, wrapped)) <= 60

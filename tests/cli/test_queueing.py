@@ -1,0 +1,198 @@
+"""``placer queue``: what waits, a line per group, the next step with its price; who costs what."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from placer.cli import main
+from placer.codes import REASONS
+from placer.explain import prices
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.result import Reason
+from placer.summary.queue import _WORDS, age_words, queue_items, queue_lines
+from placer.words import NamedThing, NameList, Sentence
+from tests.support import Document, instance_of, node, pod, pod_group
+from tests.test_schemas import shipped
+
+Capture = pytest.CaptureFixture[str]
+
+NOTEBOOK = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "nb", "uid": "u", "controller": True}]
+}
+
+
+def at(document: Document, when: str) -> Document:
+    return {**document, "metadata": {**document["metadata"], "creationTimestamp": when}}
+
+
+def notebook(name: str, on: str) -> Document:
+    """A pod that runs, may be moved, and leaves no node with eight GPUs."""
+    found = pod(name, namespace="ml", gpu=1, node=on, spec={"priority": 0})
+    return {**found, "metadata": {**found["metadata"], **NOTEBOOK}, "status": {"phase": "Running"}}
+
+
+def written(folder: Path, *documents: Document) -> str:
+    path = folder / "c.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return str(path)
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> str:
+    """A gang of eight GPUs waits for two notebooks that lie apart; older and younger ones are around it."""
+    train = [
+        pod_group("train", "ml", minMember=1),
+        pod("train-0", namespace="ml", group="train", gpu=8, spec={"priority": 1000}),
+    ]
+    return written(
+        tmp_path,
+        *(node(name, cpu=16, gpu=8) for name in ("n1", "n2")),
+        *(notebook(f"nb-{number}", f"n{number}") for number in (1, 2)),
+        at(train[0], "2026-01-02T00:00:00Z"),
+        train[1],
+        at(pod("young", namespace="web", cpu=1, spec={"schedulerName": "volcano"}), "2026-01-03T00:00:00Z"),
+        at(pod("old", namespace="web", cpu=1), "2026-01-01T00:00:00Z"),
+    )
+
+
+def asked(capsys: Capture, *words: str) -> Any:
+    assert main(["queue", *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, shipped(document["kind"].lower()))
+    assert document["apiVersion"] == "placer.dev/v1alpha1"
+    return document
+
+
+def test_groups_stand_by_priority_and_age_with_the_price_of_the_next_step(
+    busy: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "PRICING", 600.0)  # however busy the machine is
+    limit = ["--time-limit", "1200"]
+    found = asked(capsys, busy, *limit)
+    assert found["kind"] == "QueueList"
+    assert [each["name"] for each in found["items"]] == ["train", "old", "young"]
+    first = found["items"][0]
+    assert (first["priority"], first["pods"], first["gpus"], first["admitted"]) == (1000, 1, 8, False)
+    assert first["creationTimestamp"] == "2026-01-02T00:00:00Z"
+    assert re.fullmatch(r"\d+h\d+m\d+s", first["age"])
+    assert first["reason"]["code"] == "InsufficientResources"
+    assert first["next"]["command"] == f"placer preempt --for ml/train {busy}"
+    assert first["next"]["message"].startswith("would ")
+    assert first["next"]["evicted"] + first["next"]["moved"] == 1
+    assert [each["reason"] for each in found["items"][1:]] == [None, None]
+    assert main(["queue", busy, "-n", "ml", *limit]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON"]
+    assert re.match(r"ml +train +1000 +- +1 +8 +\w+ +too little room is free", lines[1])
+    assert f"  `placer preempt --for ml/train {busy}` would " in "\n".join(lines)
+    assert "Looked at pending pods of every scheduler (2 for default-scheduler, 1 for volcano)." in lines[-1]
+    assert not [line for line in lines if line.startswith("web")]
+
+
+def test_a_price_that_there_is_no_time_for_is_not_known(busy: str, capsys: Capture) -> None:
+    found = asked(capsys, busy, "--time-limit", "0.001")
+    steps = [each["next"] for each in found["items"] if "next" in each]
+    assert steps
+    assert not [step for step in steps if "moved" in step or "evicted" in step]
+
+
+def test_equal_reasons_share_a_line_with_a_count(tmp_path: Path, capsys: Capture) -> None:
+    high = [pod(f"high-{at}", cpu=4, spec={"priority": 1000}) for at in range(2)]
+    low = [pod(f"low-{at}", cpu=4, spec={"priority": 100}) for at in range(5)]
+    path = written(tmp_path, node("n", cpu=8), *high, *low)
+    assert main(["queue", path]) == 0
+    text = capsys.readouterr().out
+    assert re.search(
+        r"^default +\* +100 +- +5 +0 +- +5 single pods of priority 100: the room went to higher priorities", text, re.M
+    )
+    assert text.count("low-") == 1  # in the next step
+    assert main(["queue", path, "--wide"]) == 0
+    assert len(re.findall(r"^default +low-", capsys.readouterr().out, re.MULTILINE)) == 5
+    for command in ("solve", "explain"):
+        assert main([command, path]) == 0
+        assert "5 single pods of priority 100: the room went to higher priorities" in capsys.readouterr().out
+
+
+def test_every_reason_has_a_few_words() -> None:
+    assert {*_WORDS} >= {*REASONS}
+    assert all(3 <= len(words.split()) <= 6 for words in _WORDS.values())
+
+
+@pytest.mark.parametrize(
+    ("rivals", "words"),
+    [
+        ([7, 9], "the room went to higher priorities"),
+        ([5, 5], "the room went to equal priorities"),
+        ([5, 7], "the room went to others"),
+        ([1, 7], "the room went to others"),
+        ([], "the room went to others"),
+    ],
+)
+def test_who_got_the_room_is_told_by_priority(rivals: list[int], words: str) -> None:
+    instance = instance_of(node("n", cpu=1), pod("p", cpu=2, spec={"priority": 5}))
+    names = NameList(tuple(NamedThing("a", f"Pod a/{each}", each) for each in rivals), 3, "group")
+    (key,) = instance.groups
+    reason = Reason("Outcompeted", Sentence.of("the room went to ", names))
+    (item,) = queue_items(Outcome(instance, Placement()), {key: reason}, 0.0).values()
+    assert item.words == words
+
+
+def test_a_group_of_which_some_pods_wait_says_how_many_are_placed() -> None:
+    members = [pod(f"g-{at}", group="g", cpu=4) for at in range(3)]
+    instance = instance_of(node("n", cpu=8), pod_group("g", minMember=1), *members)
+    placement = Placement.of({each.key: "n" for each in instance.pending[:2]})
+    (item,) = queue_items(Outcome(instance, placement), {}, 0.0).values()
+    assert (item.pods, item.admitted, item.words) == (1, True, "2 placed; of the rest: not decided in time")
+    assert len(queue_lines([item])) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(119, "119s"), (599, "9m59s"), (7200, "120m"), (28800, "8h"), (172800, "2d"), (1e8, "1157d")]
+)
+def test_ages_are_written_as_kubectl_does(seconds: float, words: str) -> None:
+    assert age_words(seconds) == words
+
+
+def test_nothing_waits(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, node("n"), pod("p", cpu=1, node="n"))
+    assert main(["queue", path]) == 0
+    assert capsys.readouterr().out == "No group waits.\n"
+    assert asked(capsys, path)["items"] == []
+
+
+def test_who_costs_what_the_dearest_first(tmp_path: Path, capsys: Capture) -> None:
+    cheap = pod("c", namespace="cheap", cpu=1)
+    dear = [pod(f"d-{at}", namespace="dear", cpu=1, spec={"nodeSelector": {"a": str(at)}}) for at in range(3)]
+    path = written(tmp_path, node("n"), cheap, *dear)
+    found = asked(capsys, path, "--cost", "--namespace-budget", "terms=2")
+    assert (found["kind"], found["budget"]["terms"]) == ("NamespaceCostList", 2)
+    assert [(each["namespace"], each["terms"], each["waiting"]) for each in found["items"]] == [
+        ("dear", 3, 1),
+        ("cheap", 1, 0),
+    ]
+    assert main(["queue", path, "--cost", "--namespace-budget", "terms=2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[0] == "NAMESPACE"
+    assert "3 of 2" in lines[1]
+    assert asked(capsys, path, "--cost")["budget"] is None
+    (row,) = asked(capsys, path, "--namespace-budget", "terms=2", "-n", "dear", "--time-limit", "5")["items"][-1:]
+    assert row["reason"]["code"] == "NamespaceBudget"
+
+
+@pytest.mark.parametrize("command", ["solve", "compare", "report", "queue"])
+def test_a_cluster_is_read_where_no_instance_is_given(command: str, tmp_path: Path, capsys: Capture) -> None:
+    """Not beside files; and what is read is asked for by the kubeconfig's name."""
+    target = ["-o", str(tmp_path / "r.html")] if command == "report" else []
+    missing = str(tmp_path / "none")
+    assert main([command, *target, "--kubeconfig", missing]) == 2
+    assert missing in capsys.readouterr().err
+    path = written(tmp_path, node("n"))
+    assert main([command, path, *target, "--kubeconfig", missing]) == 2
+    assert "found INSTANCE with them" in capsys.readouterr().err
