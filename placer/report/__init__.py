@@ -20,8 +20,8 @@ The page holds its data as JSON in an element that no browser runs, and builds e
 it may do otherwise is forbidden to it by its own Content-Security-Policy.
 """
 
-from placer.report.contents import contents
+from placer.report.contents import contents, contents_of_result
 from placer.report.inputs import Inputs, told_apart
-from placer.report.page import page
+from placer.report.page import page, write_page
 
-__all__ = ["Inputs", "contents", "page", "told_apart"]
+__all__ = ["Inputs", "contents", "contents_of_result", "page", "told_apart", "write_page"]

@@ -13,13 +13,13 @@ from placer.gpus import gpus_placed, placeable
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.quantity import Resources
-from placer.report.answers import Answer, answer_of
+from placer.report.answers import Answer, answer_of, answer_of_result
 from placer.report.comparison import OWN, beside
 from placer.report.disturbed import disturbed
 from placer.report.headline import headline
 from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
 from placer.report.inventory import Inventory
-from placer.result import Judged
+from placer.result import Judged, Result
 from placer.stranded import stranded
 from placer.summary import cluster_size, counts, schedulers_rows, still_fits
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
@@ -27,7 +27,7 @@ from placer.verify import rules_said
 from placer.version import __version__
 from placer.words import counted, number_word, value_meaning
 
-__all__ = ["contents", "contents_of"]
+__all__ = ["contents", "contents_of_result"]
 
 
 def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **about: Any) -> dict[str, Any]:
@@ -42,45 +42,41 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **abou
     strict
         Unknown keys of the placement are errors.
     about
-        As :func:`contents_of` takes it.
-
-    Returns
-    -------
-    dict
-        As :func:`contents_of`.
-
-    Raises
-    ------
-    BadInstance, StrictFindings
-        The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
-    """
-    return contents_of(answer_of(instance, inputs.placement, strict=strict), inputs, **about)
-
-
-def contents_of(
-    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
-) -> dict[str, Any]:
-    """Gather what the page shows.
-
-    Parameters
-    ----------
-    answer
-        What there is, and what comes of it.
-    inputs
-        The files of the call; none of a cluster that was read.
-    cluster
-        Name of the cluster; empty: that of the first file.
-    live
-        The cluster was read at ``inputs.moment``, and no file was.
-    every
-        Seconds after which the page loads itself again; None: never.
+        ``cluster``, its name, else that of the first file; ``live``: the cluster was read at ``inputs.moment``, and no
+        file was; ``every``: seconds after which the page loads itself again.
 
     Returns
     -------
     dict
         Columns of :class:`~placer.report.inventory.Inventory`, and text. The same input gives the same value: of the
         call it has no date, and no path beyond the names that were given.
+
+    Raises
+    ------
+    BadInstance, StrictFindings
+        The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
     """
+    return _contents(answer_of(instance, inputs.placement, strict=strict), inputs, **about)
+
+
+def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:
+    """Gather what the page shows of a pass in a cluster, whose answer is verified already.
+
+    Parameters
+    ----------
+    result
+        What the pass decided.
+    moment
+        When it began, in seconds since the epoch.
+    about
+        ``cluster`` and ``every``, as :func:`contents` takes them.
+    """
+    return _contents(answer_of_result(result), Inputs([], None, None, [], moment), live=True, **about)
+
+
+def _contents(
+    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
+) -> dict[str, Any]:
     inventory = Inventory(answer)
     return {
         "placer": __version__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -101,7 +102,7 @@ class Inputs(NamedTuple):
         Its rows.
     moment
         When the cluster was as the instance says, in seconds since the epoch: of files, when the last of them was
-        written; None: that is not known.
+        written; of a cluster, when it was read; None: that is not known.
     """
 
     instance: list[Text]
@@ -134,7 +135,8 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
     for kind in ("placement", "comparison"):
         if len(found[kind]) > 1:
             raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
-    if not found["instance"] and cluster is not None:
+    live = not found["instance"] and cluster is not None
+    if live and cluster is not None:
         found["instance"] = read_texts(cluster())
     if not found["instance"]:
         raise UsageError(f"found no INSTANCE among {', '.join(map(str, paths))}, expected Kubernetes objects")
@@ -144,7 +146,7 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
         next(iter(found["placement"]), None),
         None if comparison is None else comparison.name,
         [] if comparison is None else _rows(comparison),
-        _written(found["instance"]),
+        time.time() if live else _written(found["instance"]),
     )
 
 

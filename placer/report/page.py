@@ -10,14 +10,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from placer.report.palette import declarations
 
-__all__ = ["page"]
+__all__ = ["page", "write_page"]
 
 #: Files of ``static/`` that make the script, in the order in which they are put together.
 SCRIPTS = (
@@ -67,6 +69,25 @@ def page(contents: Mapping[str, Any]) -> str:
     parts = {"policy": policy, "style": style, "data": in_element(contents), "script": script}
     pieces = re.split(r"\{\{(\w+)\}\}", _static("page.html"))  # once: a name in the data may be written like a place
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def write_page(contents: Mapping[str, Any], target: Path) -> None:
+    """Write the page into a file, whole or not at all: a browser that shows it may load it again at any time.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    if target.exists() and not target.is_file():  # a pipe, say
+        target.write_text(page(contents), encoding="utf-8")
+        return
+    half = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        half.write_text(page(contents), encoding="utf-8")
+        half.replace(target)
+    finally:
+        half.unlink(missing_ok=True)
 
 
 def in_element(value: Any) -> str:

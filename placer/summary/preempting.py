@@ -15,7 +15,15 @@ from placer.placement import LOSSES, Placement
 from placer.result import Judged, Result, Verdict
 from placer.words import and_list, counted, prover_word, some
 
-__all__ = ["defrag_lines", "frontier_lines", "frontier_point", "plan_sentences", "preempt_lines", "repair_lines", "room_made"]
+__all__ = [
+    "defrag_lines",
+    "frontier_lines",
+    "frontier_point",
+    "plan_sentences",
+    "preempt_lines",
+    "repair_lines",
+    "room_made",
+]
 
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
@@ -72,7 +80,8 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
         yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
         yield f"{again:,} of {counted(len(lost), 'pod')} get another node."
     elif placement.freed:
-        yield f"{and_list(map(legible, some(placement.freed, FEW)))} {'is' if len(placement.freed) == 1 else 'are'} empty."
+        named = and_list(map(legible, some(placement.freed, FEW)))
+        yield f"{named} {'is' if len(placement.freed) == 1 else 'are'} empty."
     elif ready:
         what = "has room" if placement.wanted else "can start"
         yield from (f"{_placed(disruption, group, what)}." for group in ready[:FEW])

@@ -1,4 +1,4 @@
-// The sections of the page: the answer in words, the picture, and every fact of it in tables.
+// The sections of the page: the answer, large numbers, the picture, and every fact of it in tables.
 
 /** A column of a resource: what is free of it. */
 function freeColumn(resource, free) {
@@ -23,17 +23,57 @@ function scarcestColumn(fill) {
   return { label: "Scarcest", value: (row) => (fill(row).resource === NOTHING ? "" : resourceName(fill(row).resource)) };
 }
 
+const tiles = make("dl", { class: "tiles" });
+
 function overviewSection() {
+  const invalid = data.verdict.word === "INVALID";
+  drawTiles();
+  return make(
+    "section",
+    { id: "overview", "aria-label": "The answer" },
+    make("p", { class: invalid ? "headline bad" : "headline" }, data.headline),
+    tiles,
+  );
+}
+
+/** The large numbers, each with a bar and a line below it. */
+function drawTiles() {
+  const numbers = numbersAt(state.when);
+  const waits = waitingGroups[state.when];
+  const pods = waits.reduce((sum, group) => sum + waitingPods[state.when][group].length, 0);
+  const fits = (data.counts.find(([term]) => term === "still fits") || ["", ""])[1];
+  const since = waits.map((group) => data.groups.created[group]).filter((each) => each !== null);
+  const share = (amount) => (numbers.all ? amount / numbers.all : 0);
+  const whole = data.decided && state.when === BEFORE ? "" : fits.replace(/^([\d/]+)-GPU pods: (.*)$/, "fits $2 pods of $1");
+  const all = new Set([...waitingGroups[BEFORE], ...waitingGroups[AFTER]]).size;
+  const row = (name, amount, part, kind, hint) => make(
+    "div",
+    {},
+    make("dt", {}, name),
+    make("dd", {}, make("strong", {}, amount), make("span", { class: "hint" }, ` ${hint}`), bar(part, null, kind)),
+  );
+  clear(
+    tiles,
+    row(`${measuredName} used`, measuredText(numbers.used), share(numbers.used), "ran", `of ${measuredText(numbers.all)}, ${percent(share(numbers.used))}`),
+    row(`${measuredName} free`, measuredText(numbers.free), share(numbers.free), "good", whole),
+    row(`${measuredName} stranded`, measuredText(numbers.stranded), share(numbers.stranded), "stranded", "free, but of no use"),
+    row(`${measuredName} waiting`, measuredText(numbers.waiting), share(numbers.waiting), "waits", `for ${counted(pods, "pod")}`),
+    row("Groups waiting", waits.length.toLocaleString("en"), all ? waits.length / all : 0, "waits", waits.length && since.length && data.moment !== null ? `oldest ${ageText(Math.min(...since))}` : ""),
+  );
+}
+
+/** Everything that a solver says of its placement, last and folded. */
+function valuesSection() {
   const { word, sentence, stopped } = data.verdict;
-  const values = data.values.length ? valuesTable() : null;
-  return section(
-    "overview",
-    "The answer",
+  return section("overall", "Values and proofs", make(
+    "details",
+    {},
+    make("summary", {}, "How good this placement is, and how much of that is proved"),
     make("p", { class: "verdict" }, make("strong", { class: `word ${word.toLowerCase().replace(" ", "-")}` }, word), ` ${sentence}`),
     stopped ? make("p", {}, stopped) : null,
     make("dl", { class: "counts" }, data.counts.map(([term, said]) => make("div", {}, make("dt", {}, term), make("dd", {}, said)))),
-    values,
-  );
+    data.values.length ? valuesTable() : null,
+  ));
 }
 
 const BETTER = { true: "no", false: "perhaps", null: "not known" };
@@ -60,7 +100,8 @@ function valuesTable() {
 function pictureSection() {
   const frame = make("div", { id: "frame" }, canvas);
   const shown = make("div", { class: "shown" }, trail, frame, spoken, legend());
-  return section("picture", "The cluster", make("div", { class: "switches" }, whenSwitch(), colourSwitch()), make("div", { class: "beside" }, shown, panel));
+  const heading = make("h2", { id: "picture-title" }, "The cluster");
+  return make("section", { id: "picture", "aria-labelledby": "picture-title" }, make("div", { class: "switches" }, heading, whenSwitch(), colourSwitch()), make("div", { class: "beside" }, shown, panel));
 }
 
 /** Buttons of which one is pressed. */
@@ -81,32 +122,53 @@ function whenSwitch() {
   return choice("When", ["Before", "After", "What changes"], 1, (index) => {
     state.when = index === 0 ? BEFORE : AFTER;
     state.changes = index === 2;
-    if (state.selected) clear(panel, detailsOf(state.selected.kind, state.selected.index));
+    showPanel();
+    drawTiles();
     draw();
     for (const table of tables) table.refresh();
   });
 }
 
+const modeSelect = make("select", { id: "colours", onchange: () => {
+  state.mode = modeSelect.value;
+  draw();
+} });
+
 function colourSwitch() {
-  return choice("Colours", ["Groups", "How full"], 0, (index) => {
-    state.byFill = index === 1;
-    document.getElementById("legend").classList.toggle("by-fill", state.byFill);
-    draw();
-  });
+  refreshModes();
+  return make("label", { class: "colours" }, "Colour by ", modeSelect);
+}
+
+/** The modes that there are here, and the one that holds. */
+function refreshModes() {
+  clear(modeSelect, modes.map((mode) => make("option", { value: mode.id, disabled: mode.id === BY_GROUP && !showsGroups() }, mode.label)));
+  modeSelect.value = modeNow().id;
+}
+
+const keyList = make("p", { id: "legend" });
+let keysDrawn = "";
+
+/** The meaning of the colours that are in the picture now. */
+function drawLegend() {
+  const mode = modeNow();
+  const disturbs = disturbedRow.size > 0;
+  const strays = closed.size > 0 || data.nodes.name.some((_, node) => fillOfNode(node, state.when).share > 1);
+  const found = [
+    ...mode.keys(),
+    ...(mode.id === BY_FILL ? [] : [["free", "free"]]),
+    ...([BY_FATE, BY_FILL].includes(mode.id) && waitingGroups[state.when].length ? [["waits", "waits"]] : []),
+    ...(strays ? [["bad", "cordoned, not Ready or over-full"]] : []),
+    ...(disturbs ? [["evicted", "evicted or lost; a corner: from this node"], ["moved", "moved; a corner: away from this node"]] : []),
+    ...(state.changes ? [["faded", "pale: as before"]] : []),
+  ];
+  const drawn = JSON.stringify(found);
+  if (drawn === keysDrawn) return;
+  keysDrawn = drawn;
+  clear(keyList, found.map(([style, text]) => make("span", { class: "key" }, make("span", { class: `swatch ${style}`, "aria-hidden": "true" }), text)));
 }
 
 function legend() {
-  const key = (style, text) => make("span", { class: "key" }, make("span", { class: `swatch ${style}`, "aria-hidden": "true" }), text);
-  const steps = ["empty", "less than 25 %", "25 %", "50 %", "75 %", "full"];
-  return make(
-    "div",
-    { id: "legend" },
-    make("p", { class: "groups" },
-      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped, and again after ${2 * COLOURS}`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full"),
-      disturbedRow.size ? [key("evicted", "evicted or lost; a corner: from this node"), key("moved", "moved; a corner: away from this node")] : []),
-    make("p", { class: "fills" }, steps.map((text, index) => key(`fill-${index}`, text))),
-    make("p", {}, "A node is as full as its scarcest resource; bands are domains. Click a band to open it, the uppermost to go out."),
-  );
+  return [keyList, make("p", { class: "hint" }, "A node is as full as its scarcest resource. Bands are domains: click one to open it, the uppermost to go out.")];
 }
 
 // -------------------------------------------------------------------------------------------------------------- tables
@@ -143,23 +205,27 @@ function groupsSection() {
     if (groups.domain[row] !== null) return groups.domain[row];
     return groups.tier[row] === null ? "" : "no common domain";
   };
+  const gpusOf = podsOfGroup.map((pods) => measuredOf(pods));
+  const isGang = (row) => Number(groups.kind[row] === "PodGroup");
+  const order = (one, other) => (groups.waiting[one] === 0) - (groups.waiting[other] === 0) || (groups.waiting[one] ? 0 : isGang(other) - isGang(one)) || byUrgency(one, other);
   const table = new Table({
     id: "groups",
-    caption: "Groups: gangs, and single pods that wait; first those of which pods wait",
+    caption: "Groups: gangs, and single pods that wait. Those that wait come first, by priority and age",
     count: groupCount,
-    order: [...groups.waiting.keys()].sort((one, other) => (groups.waiting[one] === 0) - (groups.waiting[other] === 0) || one - other),
+    order: [...groups.waiting.keys()].sort(order),
     columns: [
       { label: "Group", value: groupName, cell: (row) => linkTo("group", row, groupName(row)) },
       { label: "State", value: stateOfGroup },
-      { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
+      ...(groups.priority.some(Boolean) ? [{ label: "Priority", numeric: true, value: (row) => groups.priority[row] }] : []),
+      ...(groups.queue.some(Boolean) ? [{ label: "Queue", value: (row) => groups.queue[row] || "" }] : []),
+      ...(measured.length ? [{ label: measuredName, numeric: true, value: (row) => gpusOf[row], cell: (row) => measuredText(gpusOf[row]) }] : []),
+      ...(groups.created.some(Boolean) ? [{ label: data.moment === null ? "Since" : "Age", numeric: true, value: (row) => (groups.created[row] === null ? null : -groups.created[row]), cell: (row) => ageText(groups.created[row]) }] : []),
+      { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
       ...(data.decided ? [{ label: "Placed now", numeric: true, value: (row) => groups.new[row] }] : []),
+      { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
       ...(groups.evicted.some(Boolean) ? [{ label: "Evicted", numeric: true, value: (row) => groups.evicted[row] }] : []),
       ...(groups.moved.some(Boolean) ? [{ label: "Moved", numeric: true, value: (row) => groups.moved[row] }] : []),
-      { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
-      ...(groups.code.some(Boolean) ? [
-        { label: "Reason", value: (row) => groups.code[row] || "" },
-        { label: "Why it waits", wide: true, value: (row) => groups.message[row] || "" },
-      ] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Reason", value: (row) => groups.code[row] || "" }] : []),
       ...(data.domains.kind === "HyperNode" ? [
         { label: "Domain", value: shownDomain, cell: (row) => (domainOf.has(groups.domain[row]) ? linkTo("domain", domainOf.get(groups.domain[row]), groups.domain[row]) : shownDomain(row)) },
         { label: "Tier", numeric: true, value: (row) => groups.tier[row] },
@@ -167,18 +233,17 @@ function groupsSection() {
         { label: "Leaf switches", numeric: true, value: (row) => groups.leaves[row] },
       ] : []),
       { label: "Nodes", numeric: true, value: (row) => groups.nodes[row] },
-      ...(groups.queue.some(Boolean) ? [{ label: "Queue", value: (row) => groups.queue[row] || "" }] : []),
-      ...(groups.priority.some(Boolean) ? [{ label: "Priority", numeric: true, value: (row) => groups.priority[row] }] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Why it waits", wide: true, value: (row) => groups.message[row] || "", cell: (row) => prose(groups.message[row] || "") }] : []),
     ],
   });
   const codes = [...new Set(groups.code.filter(Boolean))];
   return section("groups", "Groups", table.element, codes.length ? reasonsList(codes) : null);
 }
 
-/** What the reasons mean that some group has. */
+/** The meaning of the reasons that some group has. */
 function reasonsList(codes) {
-  return make("details", { open: true }, make("summary", {}, "What the reasons mean, and what to do"), facts(
-    codes.filter((code) => data.codes[code]).map((code) => [code, `${data.codes[code].meaning} ${data.codes[code].remedy}`]),
+  return make("details", {}, make("summary", {}, "The meaning of the reasons, and the remedies"), facts(
+    codes.filter((code) => data.codes[code]).map((code) => [code, [prose(data.codes[code].meaning), " ", prose(data.codes[code].remedy)]]),
   ));
 }
 
@@ -329,8 +394,8 @@ function findingsSection() {
     columns: [
       { label: "Finding", value: (row) => data.findings[row].code },
       { label: "Of", value: (row) => data.findings[row].object },
-      { label: "What", wide: true, value: (row) => data.findings[row].message },
-      { label: "What to do", wide: true, value: remedy },
+      { label: "What", wide: true, value: (row) => data.findings[row].message, cell: (row) => prose(data.findings[row].message) },
+      { label: "What to do", wide: true, value: remedy, cell: (row) => prose(remedy(row)) },
     ],
   }).element);
 }
@@ -362,7 +427,7 @@ function comparisonSection() {
       ...(policies.some((each) => each.error) ? [{ label: "Error", wide: true, value: (row) => policies[row].error || "" }] : []),
     ],
   });
-  return section("comparison", "Beside others", table.element, valuesBeside(policies, values), groupsBeside(groups));
+  return section("comparison", "Compared with others", table.element, valuesBeside(policies, values), groupsBeside(groups));
 }
 
 function barOf(number, bound, most, text) {
