@@ -112,11 +112,11 @@ WAITING = (
     ("research", "research", "reward-model", 300, 6, 4, 7),
     ("vision", "vision", "segmenter", 200, 8, 4, 6),
     *(("research", "research", f"ablation-{index:02}", 100, 4, 8, 40 - index) for index in range(7)),
-    ("vision", "vision", "one-rack", 300, 12, 8, 5),
+    ("vision", "vision", "one-rack", 400, 8, 8, 5),
 )
 
 
-def busy(moment: float = 1_795_000_000) -> list[Document]:
+def busy(moment: float = 1_795_788_180) -> list[Document]:
     """96 nodes of 8 GPUs, tainted as usual, in 12 racks below 3 spines; teams that run, and jobs that wait.
 
     One node is cordoned and one is not Ready. A random stream with a fixed seed says which nodes a group is on.
@@ -137,6 +137,7 @@ def busy(moment: float = 1_795_000_000) -> list[Document]:
     spines = {f"spine-{index}": tuple(rack for rack in names if rack.startswith(f"s{index}")) for index in range(3)}
     things += [hyper_node(name, 2, children=racks, tier_name="spine") for name, racks in spines.items()]
     things += [queue(name, {"nvidia.com/gpu": 400}) for name in ("research", "vision", "speech", "serving")]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
     left = {name: 8 for name in nodes if name not in ("s1-r05-n3", "s2-r10-n6")}
     racks = list(names)
     for job, (namespace, of, name, priority, pods, gpus, hours) in enumerate((*RUNNING, *WAITING)):
@@ -155,7 +156,7 @@ def busy(moment: float = 1_795_000_000) -> list[Document]:
                 left[on] -= gpus
             spec = {"spec": {"priority": priority, **tolerates["spec"]}}
             one = pod(f"{name}-{index}", namespace=namespace, group=name, node=on, gpu=gpus, cpu=10 * gpus, **spec)
-            one["metadata"] |= made
+            one["metadata"] |= made | {"ownerReferences": [owner | {"name": name, "uid": name}]}
             things.append(one)
     return things
 

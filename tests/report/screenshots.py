@@ -1,6 +1,7 @@
 """Screenshots of the report: ``python -m tests.report.screenshots FOLDER [NAME ...]``; without names all of them.
 
-They are looked at, and not compared. ``report`` is the one that the documentation shows: ``docs/images/report.png``.
+They are looked at, and not compared. ``readme`` is the one that README and the documentation show, and is written into
+``docs/assets``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from placer.cli import main
 from tests.browsers import chromium
 from tests.report.scenes import busy, write
 
-MOMENT = 1_795_000_000  #: of the clusters; files are as old as that
+MOMENT = 1_795_788_180  #: of the clusters; files are as old as that
+PICTURE = Path(__file__).parents[2] / "docs" / "assets" / "report.png"
 LAPTOP = {"width": 1440, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 #: Name to page, screen, scheme and the address in the page; ``print`` is a PDF.
 SHOTS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "readme": ("placed", LAPTOP | {"width": 1180, "height": 740}, "light", ""),
     "report": ("placed", LAPTOP, "light", ""),
     "dark": ("placed", LAPTOP, "dark", ""),
     "phone": ("placed", PHONE, "light", ""),
@@ -75,6 +78,7 @@ def shoot(browser: Any, folder: Path, name: str) -> Path:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     browser.get("about:blank")
     browser.get((folder / f"{page}.html").as_uri() + address)
     browser.execute_async_script("setTimeout(arguments[0], 500)")
@@ -82,9 +86,19 @@ def shoot(browser: Any, folder: Path, name: str) -> Path:
         data = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})["data"]
     else:
         data = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
-    target = folder / f"{name}.{'pdf' if name == 'print' else 'png'}"
+    target = PICTURE if name == "readme" else folder / f"{name}.{'pdf' if name == 'print' else 'png'}"
     target.write_bytes(base64.b64decode(data))
+    if target == PICTURE:
+        _reduce(target)
     return target
+
+
+def _reduce(picture: Path) -> None:
+    """Reduce a picture to 256 colours, which are enough for it and half as large."""
+    from PIL import Image
+
+    with Image.open(picture) as opened:
+        opened.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
 def _main(folder: Path, names: list[str]) -> None:

@@ -8,22 +8,25 @@ const MANY = 64; // nodes up to which an opened domain shows groups by itself
 const BY_FATE = "fate";
 const BY_GROUP = "group";
 const BY_FILL = "fill";
+/** Modes in which groups that wait have a colour of their own. */
+const WITHOUT_VALUES = [BY_FATE, BY_GROUP, BY_FILL];
 
-/** Colours of owners go round in the order in which they lie in the picture, so that neighbours differ. */
-const colourOf = new Int16Array(groupCount + data.applications.length).fill(NOTHING);
+/** Owner to its colour in the place that is open: they go round in the order in which owners lie there. */
+const colourOf = new Map();
+let coloured = "";
 
 function makeColours() {
-  let next = 0;
-  const give = (owner) => {
-    if (owner !== NOTHING && colourOf[owner] === NOTHING) {
-      colourOf[owner] = next % (2 * COLOURS);
-      next += 1;
+  const wanted = `${state.root} ${state.when}`;
+  if (wanted === coloured) return;
+  coloured = wanted;
+  colourOf.clear();
+  const { start, end } = places[state.root];
+  for (let position = start; position < end; position += 1) {
+    for (const pod of podsOfNode(nodeOrder[position], state.when)) {
+      const owner = ownerOf(pod);
+      if (owner !== NOTHING && !colourOf.has(owner)) colourOf.set(owner, colourOf.size % (2 * COLOURS));
     }
-  };
-  for (const node of nodeOrder) {
-    for (const pod of podsOfNode(node, AFTER)) give(ownerOf(pod));
   }
-  for (const pods of podsOfGroup) if (pods.length) give(ownerOf(pods[0]));
 }
 
 /** Values of pods in the order of how many have them, and colours of the first of them. */
@@ -84,7 +87,7 @@ const modes = [
     id: BY_FATE,
     label: data.decided ? "New and old" : "Used and free",
     isThere: true,
-    keyOf: (pod) => Number(state.when === AFTER && hasChanged(pod)),
+    keyOf: (pod) => Number(state.when === AFTER && hasChanged(pod) && fateOf(pod) !== MOVED),
     paint: (key) => (key ? ink.fresh : ink.ran),
     keys: () => [["ran", data.decided ? "ran before" : "used"], ...(data.decided ? [["new", "new"]] : [])],
   },
@@ -142,10 +145,11 @@ function sharesOfNode(node, when) {
   return found;
 }
 
-/** Whose colour stands out; null: nobody's. */
+/** Whose colour stands out; null: nobody's, as where what is chosen has no pod on any node. */
 function chosenOwner() {
   const chosen = state.selected && state.selected.kind === "group" ? podsOfGroup[state.selected.index] : [];
-  return chosen.length ? ownerOf(chosen[0]) : null;
+  const column = state.when === AFTER ? data.pods.after : data.pods.before;
+  return chosen.some((pod) => column[pod] !== NOTHING) ? ownerOf(chosen[0]) : null;
 }
 
 /** Names of those that have pods on a node. */

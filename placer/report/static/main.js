@@ -71,14 +71,16 @@ function hintOf(kind, index) {
 
 /** When and where the cluster was as shown, and which files say so. */
 function sourceText() {
-  const { instance, placement, comparison } = data.files;
+  const { instance: paths, placement, comparison } = data.files;
+  const base = (path) => path.replace(/^.*\//, "");
+  const instance = paths.map(base);
   const names = instance.length > 3 ? `${instance.slice(0, 3).join(", ")} and ${instance.length - 3} more` : instance.join(", ");
   const from = data.live ? "read from the cluster" : `from ${names}`;
   return [
     data.moment === null ? "date not known" : dateText(data.moment),
     from,
-    placement ? `placement ${placement}` : data.decided ? "" : "nothing decided yet",
-    comparison ? `compared in ${comparison}` : "",
+    placement ? `placement ${base(placement)}` : data.decided ? "" : "nothing decided yet",
+    comparison ? `compared in ${base(comparison)}` : "",
   ].filter(Boolean).join(" · ");
 }
 

@@ -5,6 +5,7 @@ const BAND = 26;
 const TALLEST = 300; // pixels of the part with the nodes
 const LARGEST = 110; // of one node
 const STRIP = 54; // of what waits
+const APART = 3; // between the nodes of two domains
 const FADED = 0.22;
 
 /** ``mode`` is what the reader has chosen that colours mean; null: nothing. */
@@ -50,7 +51,7 @@ function spanOf(place, shape) {
 function gridOf(place, shape) {
   const count = place.direct.length;
   const { x } = spanOf(place, shape);
-  const width = count * shape.scale;
+  const width = count * shape.scale - (shape.scale > 4 ? APART : 0);
   const y = shape.top;
   const height = shape.nodes - 4;
   const columns = Math.min(count, Math.max(1, Math.round(Math.sqrt((count * width) / height))));
@@ -172,13 +173,14 @@ function striped(colour) {
 
 /** Colour of an owner; stripes only where there is room for them to be seen as such. */
 function paintOf(owner, room) {
-  if (owner === NOTHING) return ink.other;
-  const colour = colourOf[owner];
+  const colour = colourOf.get(owner);
+  if (colour === undefined) return ink.other;
   return colour < COLOURS || room < 10 ? ink.gangs[colour % COLOURS] : ink.striped[colour - COLOURS];
 }
 
 function draw() {
   if (ink === null) readInk();
+  if (modeNow().id === BY_GROUP) makeColours();
   drawLegend();
   const shape = layout();
   const ratio = window.devicePixelRatio || 1;
@@ -268,11 +270,17 @@ function drawFill(pen, node, share, tile) {
   pen.globalAlpha = 1;
 }
 
-/** Name and fill of a node: texts are readable on every colour of the palette. */
+/** Name and fill of a node: readable on every colour of the palette, and on stripes by a plate below them. */
 function label(pen, node, share, tile) {
   const room = tile.width - 10;
+  const striped = podsOfNode(node, state.when).some((pod) => markOf(pod, state.when) !== null);
   const long = `${shortNode[node]}  ${percent(share)}`;
-  write(pen, pen.measureText(shown(long)).width <= room ? long : shortNode[node], tile.x + 5, tile.y + 12, room);
+  const text = !striped && pen.measureText(shown(long)).width <= room ? long : shortNode[node];
+  if (striped) {
+    pen.fillStyle = ink.back;
+    pen.fillRect(tile.x + 2, tile.y + 3, Math.min(room, pen.measureText(shown(text)).width) + 6, 18);
+  }
+  write(pen, text, tile.x + 5, tile.y + 12, room);
 }
 
 /** A corner says that pods leave the node; of a tile without room for one, its upper edge. */
@@ -324,8 +332,7 @@ function drawWaiting(pen, shape) {
   const mode = modeNow();
   const names = shortNames(groups.map((group) => data.groups.name[group]));
   tiles.forEach((tile, index) => {
-    const byFate = [BY_FATE, BY_FILL].includes(mode.id);
-    pen.fillStyle = byFate ? ink.waits : mode.paint(mode.keyOf(podsOfGroup[tile.group][0]), tile.width);
+    pen.fillStyle = WITHOUT_VALUES.includes(mode.id) ? ink.waits : mode.paint(mode.keyOf(podsOfGroup[tile.group][0]), tile.width);
     pen.fillRect(tile.x, tile.y, Math.max(1, tile.width), tile.height);
     if (tile.width > 30) write(pen, names[index], tile.x + 6, tile.y + tile.height / 2, tile.width - 10);
   });

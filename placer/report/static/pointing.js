@@ -131,5 +131,3 @@ function wirePicture() {
   new ResizeObserver(() => draw()).observe(canvas.parentElement);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { ink = null; draw(); });
 }
-
-makeColours();

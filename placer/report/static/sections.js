@@ -44,7 +44,7 @@ function drawTiles() {
   const fits = (data.counts.find(([term]) => term === "still fits") || ["", ""])[1];
   const since = waits.map((group) => data.groups.created[group]).filter((each) => each !== null);
   const share = (amount) => (numbers.all ? amount / numbers.all : 0);
-  const whole = data.decided && state.when === BEFORE ? "" : fits.replace(/^([\d/]+)-GPU pods: (.*)$/, "fits $2 pods of $1");
+  const whole = data.decided && state.when === BEFORE ? "" : largestFit(fits);
   const all = new Set([...waitingGroups[BEFORE], ...waitingGroups[AFTER]]).size;
   const row = (name, amount, part, kind, hint) => make(
     "div",
@@ -60,6 +60,15 @@ function drawTiles() {
     row(`${measuredName} waiting`, measuredText(numbers.waiting), share(numbers.waiting), "waits", `for ${counted(pods, "pod")}`),
     row("Groups waiting", waits.length.toLocaleString("en"), all ? waits.length / all : 0, "waits", waits.length && since.length && data.moment !== null ? `oldest ${ageText(Math.min(...since))}` : ""),
   );
+}
+
+/** ``2 pods of 4 fit`` of ``1/2/4/8-GPU pods: 8/4/2/0``: the largest pods that still have room. */
+function largestFit(text) {
+  const found = /^([\d/]+)-GPU pods: ([\d,/]+)$/.exec(text);
+  if (!found) return "";
+  const [sizes, counts] = [found[1].split("/"), found[2].split("/")];
+  const place = counts.findLastIndex((count) => count !== "0");
+  return place < 0 ? "no pod fits" : `${counts[place]} ${counts[place] === "1" ? "pod" : "pods"} of ${sizes[place]} fit${counts[place] === "1" ? "s" : ""}`;
 }
 
 /** Everything that a solver says of its placement, last and folded. */
@@ -151,14 +160,15 @@ let keysDrawn = "";
 /** The meaning of the colours that are in the picture now. */
 function drawLegend() {
   const mode = modeNow();
-  const disturbs = disturbedRow.size > 0;
+  const fates = new Set(data.disturbed.pods.what);
   const strays = closed.size > 0 || data.nodes.name.some((_, node) => fillOfNode(node, state.when).share > 1);
   const found = [
     ...mode.keys(),
     ...(mode.id === BY_FILL ? [] : [["free", "free"]]),
-    ...([BY_FATE, BY_FILL].includes(mode.id) && waitingGroups[state.when].length ? [["waits", "waits"]] : []),
+    ...(WITHOUT_VALUES.includes(mode.id) && waitingGroups[state.when].length ? [["waits", "waits"]] : []),
     ...(strays ? [["bad", "cordoned, not Ready or over-full"]] : []),
-    ...(disturbs ? [["evicted", "evicted or lost; a corner: from this node"], ["moved", "moved; a corner: away from this node"]] : []),
+    ...(fates.has(EVICTED) || fates.has(LOST) ? [["evicted", "evicted or lost; a corner: from this node"]] : []),
+    ...(fates.has(MOVED) ? [["moved", "moved; a corner: away from this node"]] : []),
     ...(state.changes ? [["faded", "pale: as before"]] : []),
   ];
   const drawn = JSON.stringify(found);
@@ -203,7 +213,7 @@ function groupsSection() {
   const domainOf = new Map(places.filter((place) => place.index).map((place) => [place.name, place.index]));
   const shownDomain = (row) => {
     if (groups.domain[row] !== null) return groups.domain[row];
-    return groups.tier[row] === null ? "" : "no common domain";
+    return groups.tier[row] === null ? "" : "several";
   };
   const gpusOf = podsOfGroup.map((pods) => measuredOf(pods));
   const isGang = (row) => Number(groups.kind[row] === "PodGroup");
@@ -230,10 +240,9 @@ function groupsSection() {
         { label: "Domain", value: shownDomain, cell: (row) => (domainOf.has(groups.domain[row]) ? linkTo("domain", domainOf.get(groups.domain[row]), groups.domain[row]) : shownDomain(row)) },
         { label: "Tier", numeric: true, value: (row) => groups.tier[row] },
         { label: "Asked for", whole: true, value: (row) => groups.asked[row] },
-        { label: "Leaf switches", numeric: true, value: (row) => groups.leaves[row] },
       ] : []),
       { label: "Nodes", numeric: true, value: (row) => groups.nodes[row] },
-      ...(groups.code.some(Boolean) ? [{ label: "Why it waits", wide: true, value: (row) => groups.message[row] || "", cell: (row) => prose(groups.message[row] || "") }] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Why it waits", wide: true, value: (row) => groups.message[row] || "", cell: (row) => make("div", { class: "clamped" }, prose(groups.message[row] || "")) }] : []),
     ],
   });
   const codes = [...new Set(groups.code.filter(Boolean))];
