@@ -78,7 +78,7 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
         lost = lost_pods(before, result.instance)
         again = sum(key in disruption.outcome.new for key in lost)
         yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
-        yield f"{again:,} of {counted(len(lost), 'pod')} get another node."
+        yield f"{again:,} of {counted(len(lost), 'pod')} {'has' if again == 1 else 'have'} another node."
     elif placement.freed:
         named = and_list(map(legible, some(placement.freed, FEW)))
         yield f"{named} {'is' if len(placement.freed) == 1 else 'are'} empty."

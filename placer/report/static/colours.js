@@ -48,10 +48,11 @@ function ofGroup(column) {
 function byName(id, label, valueOf, nameOfValue) {
   const places = ranked(valueOf);
   const shownOnes = [...places.keys()].slice(0, COLOURS);
+  const withoutOne = data.pods.name.some((_, pod) => valueOf(pod) === null);
   return {
     id,
     label,
-    isThere: places.size > 1,
+    isThere: places.size + Number(withoutOne) > 1,
     keyOf: (pod) => {
       const place = places.get(valueOf(pod));
       return place === undefined || place >= COLOURS ? NOTHING : place;
@@ -59,7 +60,7 @@ function byName(id, label, valueOf, nameOfValue) {
     paint: (key) => (key === NOTHING ? ink.other : ink.gangs[key]),
     keys: () => [
       ...shownOnes.map((value, place) => [`gang-${place}`, nameOfValue(value)]),
-      ["other", places.size > COLOURS ? `${places.size - COLOURS} others, or none` : "none"],
+      ...(places.size > COLOURS ? [["other", `${places.size - COLOURS} others${withoutOne ? ", or none" : ""}`]] : withoutOne ? [["other", "none"]] : []),
     ],
   };
 }
