@@ -50,8 +50,9 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         file = File.generated(config, f"docs/figures/{name}.svg", content=picture)
         file.dest_uri = f"figures/{name}.svg"
         files.append(file)
-    palette = File.generated(config, "docs/assets/palette.css", content=_palette())
-    palette.dest_uri = "assets/palette.css"
+    target = "assets/palette.css"
+    palette = File.generated(config, f"docs/{target}", content=_palette())
+    palette.dest_uri = target
     files.append(palette)
     return files
 

@@ -6,6 +6,7 @@ It names the objects of everybody, and whoever reaches the address reads it: it 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,30 +24,25 @@ class LiveReport:
 
     Parameters
     ----------
-    cluster
-        Name of the cluster.
-    every
-        Seconds after which the page loads itself again.
+    make
+        Makes the page of an answer, and of the time of its pass in seconds since the epoch.
     """
 
-    def __init__(self, cluster: str, every: float) -> None:
-        self._cluster, self._every = cluster, every
+    def __init__(self, make: Callable[[Result, float], str]) -> None:
+        self._make = make
         self._last: tuple[Result, float] | None = None  # and when its pass began
         self._made: tuple[Result, bytes] | None = None
         self._lock = threading.Lock()  # the page of a large cluster is made once, however many ask
 
     def page(self) -> PageAnswer:
         """Give the page of the last pass that decided something."""
-        from placer.report import contents_of_result, page
-
         with self._lock:
             last = self._last
             if last is None:
                 return 503, "text/plain; charset=utf-8", _EARLY
             result, moment = last
             if self._made is None or self._made[0] is not result:
-                found = contents_of_result(result, moment, cluster=self._cluster, every=self._every)
-                self._made = result, page(found).encode()
+                self._made = result, self._make(result, moment).encode()
             return 200, "text/html; charset=utf-8", self._made[1]
 
     def ended(self, done: Pass) -> None:

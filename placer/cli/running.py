@@ -154,9 +154,11 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
     from placer.cluster.reading.credentials import context_name
     from placer.configuration import parse_address
     from placer.metrics_server import PageServer
+    from placer.report import contents_of_result, page
 
     name = context_name(options.kubeconfig, options.context) or "cluster"
-    report = LiveReport(name, max(REFRESHED, wanted.every or 0.0))
+    every = max(REFRESHED, wanted.every or 0.0)
+    report = LiveReport(lambda result, moment: page(contents_of_result(result, moment, cluster=name, every=every)))
     pages = {"/report": report.page}
     stack.enter_context(PageServer(parse_address(options.report_bind_address), pages, "--report-bind-address"))
     return [report]
