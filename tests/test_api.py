@@ -202,7 +202,7 @@ def test_a_group_that_waits_is_explained(instance: Instance) -> None:
     (found,) = placer.explain(instance, "default/other", time_limit="20s")
     assert found.corrections[0][0].code == "Outcompeted"
     assert not found.admitted
-    assert str(found).startswith("PodGroup default/other: fits alone; beside this placement")
+    assert str(found).startswith("PodGroup default/other: fits alone; with this placement")
     assert "\n  - " in str(found)
     with pytest.raises(UsageError, match="found one that was changed, expected one as"):
         placer.explain(replace(instance), "default/other")

@@ -71,7 +71,7 @@ def options(*words: str, command: str = "run") -> argparse.Namespace:
 def flags(command: str) -> dict[str, argparse.Action]:
     """The flags of a command that are no keys apart, by what argparse calls them."""
     (commands,) = (each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
-    apart = ("help", "json", "quiet", "config")
+    apart = ("help", "help_all", "json", "format", "quiet", "config")
     return {each.dest: each for each in commands.choices[command]._actions if each.dest not in apart}
 
 
@@ -215,7 +215,7 @@ def test_what_only_makes_no_sense_together_is_told_by_where_it_is_from(file: Pat
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str, Any]]:
     assert main(["config", "--json", *words]) == 0
     found: dict[str, dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return found
+    return {key: value for key, value in found.items() if key not in ("apiVersion", "kind")}
 
 
 def test_config_prints_every_value_and_where_it_is_from(

@@ -128,7 +128,8 @@ class Parser(argparse.ArgumentParser):
         words = []
         for action in self._get_positional_actions():
             word = str(action.metavar or action.dest)
-            words.append(f"{word}..." if action.nargs == "+" or getattr(action, "needed", False) else word)
+            several = f"{word}..." if action.nargs in ("+", "*") else word
+            words.append(several if action.nargs != "*" or getattr(action, "needed", False) else f"[{several}]")
         return " ".join([self.prog, *words, "[OPTION...]"])
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:

@@ -124,10 +124,10 @@ def with_steps(
 ) -> list[QueueItem]:
     """Add the next step to the first lines that wait; without a deadline for its price, without a price."""
     from placer.explain.prices import FEW, next_step, priced
-    from placer.summary.queue import queue_lines
+    from placer.summary.queue import equal_reasons
 
     waiting = {key: item for key, item in items.items() if item.reason is not None}
-    first = {id(line.items[0]) for line in queue_lines([*waiting.values()])[:FEW]}
+    first = {id(row[0]) for row in equal_reasons(waiting.values())[:FEW]}
     steps = {
         key: next_step(instance, key, item.reason.code, source, optional=item.admitted)
         for key, item in waiting.items()

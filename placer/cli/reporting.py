@@ -72,20 +72,14 @@ def _report(options: argparse.Namespace) -> int:
     from placer.report import page, write_page
 
     target = options.output or ("-" if options.json else DEFAULT)
-    is_file = target != "-"
-    if is_file:
-        writable([Path(target)], (".html",))
-    elif options.open or options.every is not None:
-        raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
-    if options.every is not None and not options.every >= SHORTEST:
-        raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
+    _refuse(options, target)
     found = _gathered(options)
-    if is_file:
+    if target != "-":
         with written(target):
             write_page(found, Path(target))
     if options.json:
         tell(headed("Report", found), options)
-    elif not is_file:
+    elif target == "-":
         sys.stdout.write(page(found))
     elif not options.quiet:
         print(target, flush=True)
@@ -94,6 +88,22 @@ def _report(options: argparse.Namespace) -> int:
     if options.every is not None:
         _repeat(options.every, lambda: write_page(_gathered(options), Path(target)))
     return OK
+
+
+def _refuse(options: argparse.Namespace, target: str) -> None:
+    """Refuse before the work, not after it, options that do not fit.
+
+    Raises
+    ------
+    UsageError
+        With the option.
+    """
+    if target != "-":
+        writable([Path(target)], (".html",))
+    elif options.open or options.every is not None:
+        raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
+    if options.every is not None and not options.every >= SHORTEST:
+        raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
 
 
 def _gathered(options: argparse.Namespace) -> dict[str, Any]:

@@ -59,12 +59,7 @@ def note_ignored(objects: Objects, findings: Findings) -> None:
     for unknown in objects.unknown_fields:
         findings.add("UnknownField", unknown.object, _message(unknown))
     for file in objects.useless_files:
-        why = "holds no object"
-        if file.holds_placement:
-            why = (
-                "holds only a Placement, which is no part of an instance: placer verify INSTANCE... PLACEMENT judges it"
-            )
-        findings.add("FileIgnored", file.name, f"{file.name} {why}")
+        findings.add("FileIgnored", file, f"{file} holds no object")
 
 
 def _message(unknown: UnknownField) -> str:

@@ -32,7 +32,6 @@ from placer.manifests.validation import (
     NEVER_SET_ASIDE,
     Objects,
     UnreadObject,
-    UselessFile,
     held_pod,
     useless_files,
     validate,
@@ -136,7 +135,7 @@ def _edited(
     faults: Faults,
     *,
     lenient: bool = False,
-) -> tuple[list[RawObject], tuple[UselessFile, ...]]:
+) -> tuple[list[RawObject], tuple[str, ...]]:
     """Objects of files with the what-if options applied, where there is no fault; and files that give nothing."""
     raws, useless = _objects(paths, faults, lenient=lenient)
     added, useless_too = _objects(with_, faults, added=True, lenient=lenient)
@@ -147,8 +146,8 @@ def _edited(
 
 def _objects(
     paths: Sequence[str | Path | Text], faults: Faults, *, added: bool = False, lenient: bool = False
-) -> tuple[list[RawObject], list[UselessFile]]:
-    """Objects of files, and the files that hold none or only what no instance has."""
+) -> tuple[list[RawObject], list[str]]:
+    """Objects of files, and the files that hold none."""
     texts = [replace(each, found=each.found or lenient) for each in read_texts(paths, faults)]
     raws = split(texts, faults, added=added)
-    return raws, [] if faults else list(useless_files(texts, raws))
+    return raws, [] if faults else useless_files(texts, raws)

@@ -46,7 +46,6 @@ __all__ = [
     "Objects",
     "UnknownField",
     "UnreadObject",
-    "UselessFile",
     "held_pod",
     "no_collection",
     "useless_files",
@@ -97,22 +96,6 @@ class UnknownField:
     count: int
     elsewhere: tuple[str, ...] = ()
     is_read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UselessFile:
-    """A file that gives the instance nothing.
-
-    Parameters
-    ----------
-    name
-        As the caller named it.
-    holds_placement
-        Whether it holds a Placement; else it holds no object at all.
-    """
-
-    name: str
-    holds_placement: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +195,7 @@ class Objects:
     snapshot: str | None = None
     gates: bool = False
     unknown_fields: tuple[UnknownField, ...] = ()
-    useless_files: tuple[UselessFile, ...] = ()
+    useless_files: tuple[str, ...] = ()
     unread: tuple[UnreadObject, ...] = ()
     unread_workloads: tuple[UnreadWorkload, ...] = ()
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
@@ -722,8 +705,8 @@ def _unknown(
 # ----------------------------------------------------------------------------------------------- useless files
 
 
-def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> Iterator[UselessFile]:
-    """Find the files that give an instance nothing; an empty list is an answer, and no empty file.
+def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> list[str]:
+    """Find the names of files that give an instance nothing; an empty list is an answer, and no empty file.
 
     Parameters
     ----------
@@ -732,16 +715,10 @@ def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> Iterator[
     raws
         Their objects.
     """
-    held: dict[str, bool] = {}
-    for raw in raws:
-        is_placement = (raw.group, raw.kind) == ("placer.dev", "Placement")
-        held[raw.file] = is_placement and held.get(raw.file, True)
-    for text in texts:
-        if text.name in held:
-            if held[text.name]:
-                yield UselessFile(text.name, True)
-        elif _is_stray(text) if text.found else _is_empty(text):
-            yield UselessFile(text.name, False)
+    held = {raw.file for raw in raws}
+    return [
+        text.name for text in texts if text.name not in held and (_is_stray(text) if text.found else _is_empty(text))
+    ]
 
 
 def _is_empty(text: Text) -> bool:

@@ -80,8 +80,8 @@ def _contents(
     inventory = Inventory(answer)
     return {
         "placer": __version__,
-        "cluster": cluster or (_stem(inputs.instance[0].name) if inputs.instance else "cluster"),
-        "moment": None if inputs.moment is None else int(inputs.moment),
+        "cluster": cluster or _cluster_name(inputs),
+        "moment": inputs.moment and int(inputs.moment),
         "live": live,
         "every": every,
         "headline": headline(answer),
@@ -107,9 +107,10 @@ def _contents(
     }
 
 
-def _stem(name: str) -> str:
+def _cluster_name(inputs: Inputs) -> str:
     """``now`` of ``folder/now.json.gz``; of standard input no name is known."""
-    return PurePath(name).name.partition(".")[0].strip("-") or "cluster"
+    first = inputs.instance[0].name if inputs.instance else ""
+    return PurePath(first).name.partition(".")[0].strip("-") or "cluster"
 
 
 def _own_row(answer: Answer) -> ComparedRow | None:

@@ -129,12 +129,7 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
     UsageError
         There are two placements or two comparisons, or there is no instance.
     """
-    found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
-    for text in read_texts(paths):
-        found[_kind(text)].append(text)
-    for kind in ("placement", "comparison"):
-        if len(found[kind]) > 1:
-            raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    found = _sorted(paths)
     live = not found["instance"] and cluster is not None
     if live and cluster is not None:
         found["instance"] = read_texts(cluster())
@@ -144,10 +139,21 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
     return Inputs(
         found["instance"],
         next(iter(found["placement"]), None),
-        None if comparison is None else comparison.name,
-        [] if comparison is None else _rows(comparison),
+        comparison and comparison.name,
+        _rows(comparison) if comparison else [],
         time.time() if live else _written(found["instance"]),
     )
+
+
+def _sorted(paths: Sequence[str | Text]) -> dict[str, list[Text]]:
+    """Each text by its kind; there is at most one placement, and one comparison."""
+    found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
+    for text in read_texts(paths):
+        found[_kind(text)].append(text)
+    for kind in ("placement", "comparison"):
+        if len(found[kind]) > 1:
+            raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    return found
 
 
 def _written(texts: Iterable[Text]) -> float | None:

@@ -83,12 +83,17 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
         named = and_list(map(legible, some(placement.freed, FEW)))
         yield f"{named} {'is' if len(placement.freed) == 1 else 'are'} empty."
     elif ready:
-        what = "has room" if placement.wanted else "can start"
-        yield from (f"{_placed(disruption, group, what)}." for group in ready[:FEW])
-        if len(ready) > FEW:
-            yield f"So {'have' if placement.wanted else 'can'} {len(ready) - FEW:,} more."
+        yield from _starting(disruption, ready)
     else:
         yield _nothing(result, disruption)
+
+
+def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
+    """The first groups that can start, or have room, and how many more."""
+    what, so = ("has room", "have") if disruption.placement.wanted else ("can start", "can")
+    yield from (f"{_placed(disruption, group, what)}." for group in ready[:FEW])
+    if len(ready) > FEW:
+        yield f"So {so} {len(ready) - FEW:,} more."
 
 
 def _nothing(result: Result, disruption: Disruption) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,19 +12,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placer.controllers.times import timestamp
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.result import Reason
-from placer.words import NameList, Sentence, counted
+from placer.words import NameList, Sentence, and_list, counted, some
 
 __all__ = [
     "QueueLine",
     "age_words",
     "duration",
+    "equal_reasons",
     "nothing_waits",
     "print_messages",
     "print_queue",
@@ -39,6 +39,9 @@ EQUAL = 3
 
 #: Messages that are printed below the table, each once.
 TOLD = 6
+
+#: Groups that a message names which wait for one reason.
+NAMED = 3
 
 _LATE = Reason("NotDecided", "no reason was found in time")
 
@@ -115,7 +118,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
 
 def _since(created: float) -> str | None:
     """Since when a group is there; 0 where nothing says it."""
-    return timestamp(datetime.fromtimestamp(created, UTC)) if created else None
+    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
 def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
@@ -290,17 +293,33 @@ def _add_column(table: Table, head: str, longest: int) -> None:
     table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=fixed, min_width=least)
 
 
+def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
+    """Put groups of a namespace and a priority together that wait for one and the same reason; others are alone."""
+    found: dict[object, list[QueueItem]] = defaultdict(list)
+    for item in items:
+        if item.reason is not None:
+            found[item.namespace, item.priority, item.reason.code, item.reason.message].append(item)
+    return [*found.values()]
+
+
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the whole reason of each line that waits; of many lines that of the first."""
-    lines = [line for line in queue_lines(items) if line.items[0].reason is not None]
-    for line in lines[:TOLD]:
-        first, more = line.items[0], len(line.items) - 1
-        if first.reason is not None:
-            name = f"{first.namespace}/{first.name}{f' and {more:,} more' if more else ''}"
-            text = Text.assemble(
-                f"  {legible(name)}: ", (first.reason.code, "bold"), f" {legible(first.reason.message)}"
-            )
-            console.print(text)
+    """Print the whole reasons, equal ones once: of many lines of the table that of the first."""
+    lines = [line.items for line in queue_lines(items)]
+    alone = [row[0] for row in lines if len(row) == 1]
+    rank = {id(item): at for at, item in enumerate(items)}
+    rows = [*equal_reasons(alone), *(row for row in lines if len(row) > 1 and row[0].reason is not None)]
+    for row in sorted(rows, key=lambda row: rank[id(row[0])])[:TOLD]:
+        console.print(_message(row))
+
+
+def _message(row: Sequence[QueueItem]) -> Text:
+    """Groups with the reason that the first of them has."""
+    reason = row[0].reason
+    assert reason is not None, "what waits has a reason"
+    same = all(each.reason == reason for each in row)
+    names = and_list(some([each.name for each in row], NAMED if same else 1))
+    text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
+    return Text.assemble(text, (reason.code, "bold"), f" {legible(reason.message)}")
 
 
 def print_steps(items: Sequence[QueueItem], console: Console) -> None:

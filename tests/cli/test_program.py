@@ -222,10 +222,10 @@ def test_strict_makes_findings_errors(cluster: Path, tmp_path: Path, capsys: Cap
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["solve"], "INSTANCE"),
+        (["expand"], "INSTANCE"),
         (["solve", "x", "--method", "magic"], "argument --method: found 'magic', expected one of auto, greedy, "),
         (["solve", "x", "--workers", "many"], "--workers: found 'many', expected a whole number"),
-        (["solve", "x", "--fast"], "\nusage: placer solve INSTANCE... [OPTION...] ("),
+        (["solve", "x", "--fast"], "\nusage: placer solve [INSTANCE...] [OPTION...] ("),
         (["verify", "x"], "\nusage: placer verify INSTANCE... PLACEMENT [OPTION...] ("),
         (["solve", "x", "--time-limit", "soon"], "--time-limit: found 'soon', expected a number"),
         (["fly"], "argument COMMAND: found 'fly', expected one of solve, verify, "),

@@ -475,6 +475,7 @@ def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
         "placer.dev/Consistent",
         *("kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/config.mirror"),
         *("kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth", "placer.dev/hold", "placer.dev/updated"),
+        "placer.dev/left-out",
         "placer.dev/rejected-by",
         *("topology.node.k8s.io/fingerprint", "volcano.sh/numa-topology-policy", "volcano.sh/cooldown-time"),
         *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),

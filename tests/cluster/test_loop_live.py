@@ -345,7 +345,7 @@ def test_who_reads_the_line_of_a_pass_and_interrupts_at_once_gets_its_exit_code(
     done.exit_code = 3
     teller = running_command._LoopTeller(signals, lambda _: None, None)
 
-    def tell(each: Pass) -> None:
+    def tell(each: Pass, _format: str | None) -> None:
         signals(signal.SIGTERM, None)
         told.append(each)
 

@@ -309,7 +309,7 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[..., None
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--every", "30"], '--every: found "30", expected a duration of 1s to 1h, such as 30s or 1m30s'),
+        (["--every", "0.2s"], '--every: found "0.2s", expected a duration of 1s to 1h, such as 30s or 1m30s'),
         (["--metrics-bind-address", ":8080"], "--metrics-bind-address: found no --every, expected one"),
         (
             ["--enforce", "gates", "--max-evictions-per-hour", "5"],

@@ -80,7 +80,7 @@ def busy(cluster: Api, install: Callable[[str], None]) -> Api:
 
 def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
     """n1 has 4 of 8 cpu left, so leaf-1 has room for one pod of 5 and leaf-2 for both; 2 more fit there on either."""
-    found = dict(bindings(snap()))
+    found = dict(bindings(snap("--scheduler-name", "placer")))
     assert set(found) == {"default/train-0", "default/train-1", "default/train-2"}
     assert {found["default/train-0"], found["default/train-1"]} == {"n3", "n4"}
     assert found["default/train-2"] in {"n3", "n4"}
@@ -89,7 +89,28 @@ def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
 def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) -> None:
     path = snap()
     instance = make_instance(take(client).objects(), scheduler_name="placer", cluster=True)
-    assert placer.read(path) == instance
+    assert placer.read(path, scheduler_name="placer") == instance
+
+
+def test_commands_without_files_read_the_cluster_and_write_nothing(
+    busy: Api, control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pods of all schedulers are in what they say."""
+    pods = "/api/v1/namespaces/default/pods"
+    before = {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in busy.items(pods)}
+    page = tmp_path / "report.html"
+    commands = {
+        ("queue",): "default    train ",
+        ("queue", "-o", "name"): "pod/default/other",
+        ("solve", "--method", "greedy"): "default/other  1 pod",
+        ("compare", "--policies", "greedy,kube-default"): "kube-default",
+        ("report", "-o", str(page)): "",
+    }
+    for words, said in commands.items():
+        assert main([*words, "--kubeconfig", str(control_plane.kubeconfig())]) == 0
+        assert said in capsys.readouterr().out
+    assert "other" in page.read_text(encoding="utf-8")
+    assert {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in busy.items(pods)} == before
 
 
 def test_every_ending_is_the_same_instance(busy: Api, snap: Snap) -> None:

@@ -393,17 +393,14 @@ def whole(folder: Path) -> list[Any]:
 
 def test_useless_files_are_named(tmp_path: Path) -> None:
     base = listed(tmp_path, [NODE, POD])
-    empty, blank, none, placement = (tmp_path / f"{name}.yaml" for name in ("empty", "blank", "none", "placement"))
+    empty, blank, none = (tmp_path / f"{name}.yaml" for name in ("empty", "blank", "none"))
     empty.write_text("")
     blank.write_text("# later\n---\n")
     none.write_text("apiVersion: v1\nkind: List\nitems: []\n")
-    placement.write_text("apiVersion: placer.dev/v1alpha1\nkind: Placement\nbindings: []\n")
-    found = placer.read(base, empty, none, placement, with_=[blank]).findings
+    found = placer.read(base, empty, none, with_=[blank]).findings
     assert [each.message for each in found if each.code == "FileIgnored"] == [
         f"{blank} holds no object",
         f"{empty} holds no object",
-        f"{placement} holds only a Placement, which is no part of an instance: "
-        "placer verify INSTANCE... PLACEMENT judges it",
     ]
     with pytest.raises(StrictFindings):
         placer.read(base, empty, strict=True)

@@ -348,7 +348,7 @@ def test_what_if_and_where_to_write(apart: str, here: list[Asked], tmp_path: Pat
     packed = listing(gzip.decompress(Path(f"{target}.gz").read_bytes()))
     assert [row["policy"] for row in packed] == ["greedy", "kube-default"]
     assert main([*command[:-1], str(tmp_path / "rows.yaml")]) == 0
-    plain = list(yaml.safe_load_all((tmp_path / "rows.yaml").read_text()))
+    plain = yaml.safe_load((tmp_path / "rows.yaml").read_text())["items"]
     assert [(row["policy"], list(row)) for row in plain] == [
         ("greedy", [*KEYS, "today"]),
         ("kube-default", [*KEYS, "today"]),
@@ -581,7 +581,7 @@ def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
     out = capsys.readouterr().out
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
     assert "…" not in out
-    for heading in ("weight", "excess", "MiB", "switches", "nodes newly", "gangs by tier"):
+    for heading in ("weight", "excess", "MiB", "span", "packing", "gangs by tier"):
         assert heading in out
 
 

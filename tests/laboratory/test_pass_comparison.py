@@ -190,7 +190,7 @@ def test_what_is_no_series_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     one.write_text(json.dumps(placement({})))
     saved(several, {FIRST: {}, SECOND: {}})
     cases = {
-        ("compare",): "required: INSTANCE",
+        ("compare",): "no kubeconfig",
         ("compare", "--passes", str(tmp_path), str(several)): "found no Placement of a pass",
         ("compare", "--passes", str(one), str(several)): "found one Placement and a folder of several",
         ("compare", "--passes", str(one), str(several / "notes.json")): "notes.json",

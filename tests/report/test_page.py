@@ -532,7 +532,8 @@ def test_on_paper_there_is_all_of_it(opened: Open) -> None:
     assert browser.execute_script("return window.printed.rows") == 13
     opened(scheme="dark", media="print")
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    shown = "return [...document.querySelectorAll('.tools button, form, .switches button, .switches select')].filter((b) => b.checkVisibility())"
+    controls = ".tools button, form, .switches button, .switches select"
+    shown = f"return [...document.querySelectorAll('{controls}')].filter((b) => b.checkVisibility())"
     assert browser.execute_script(shown) == []
 
 

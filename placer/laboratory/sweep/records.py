@@ -309,5 +309,5 @@ def read_record(value: Any, file: str, where: str) -> RunRecord:
 
 def _begins_like_ours(text: bytes) -> bool:
     """Whether it may be a line of ours that was cut off; another file's text is never thrown away."""
-    head = b'{"instance": '
-    return text.startswith(head) or head.startswith(text)
+    heads = (b'{"apiVersion": "placer.dev/v1alpha1", "kind": "SweepRun"', b'{"instance": ')
+    return any(text.startswith(head) or head.startswith(text) for head in heads)

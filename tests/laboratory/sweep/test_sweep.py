@@ -337,7 +337,7 @@ def test_lines_come_back_as_they_were(tmp_path: Path, cluster: Path) -> None:
     assert Store(path, [other.key]).known == {}
     names = list(json.loads(path.read_text()))
     key = ["instance", "seed", "policy", "limit", "workers", "version", "config"]
-    assert names[:9] == [*key, "nodes", "pending"]
+    assert names[:11] == ["apiVersion", "kind", *key, "nodes", "pending"]
     assert {"plantedWeight", "placedWeight", "placedOverPlanted", "weightProvedBy", "peakMemoryMiB"} < set(names)
 
 
