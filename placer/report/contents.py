@@ -96,10 +96,7 @@ def _contents(
         "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
         **inventory.as_dict(),
         "disturbed": disturbed(answer),
-        "stranded": {
-            "before": _stranded(inventory, inventory.before.held),
-            "after": _stranded(inventory, inventory.held_after) if answer.decided else [],
-        },
+        "stranded": _stranded(inventory, answer),
         "findings": [each.as_dict() for each in answer.findings],
         "violations": [{"rule": v.rule, "subjects": list(v.subjects), "message": v.message} for v in answer.violations],
         "codes": _codes(answer),
@@ -176,7 +173,12 @@ def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _stranded(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
+def _stranded(inventory: Inventory, answer: Answer) -> dict[str, list[dict[str, Any]]]:
+    after = _useless(inventory, inventory.held_after) if answer.decided else []
+    return {"before": _useless(inventory, inventory.before.held), "after": after}
+
+
+def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
     index = inventory.node_index
     found = [each.as_dict() for each in stranded(inventory.instance, held)]
     return [each | {"nodes": [index[name] for name in each["nodes"]]} for each in found]

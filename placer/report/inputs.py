@@ -139,7 +139,7 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
     return Inputs(
         found["instance"],
         next(iter(found["placement"]), None),
-        comparison and comparison.name,
+        None if comparison is None else comparison.name,
         _rows(comparison) if comparison else [],
         time.time() if live else _written(found["instance"]),
     )

@@ -78,10 +78,9 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
         lost = lost_pods(before, result.instance)
         again = sum(key in disruption.outcome.new for key in lost)
         yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
-        yield f"{again:,} of {counted(len(lost), 'pod')} {'has' if again == 1 else 'have'} another node."
+        yield f"Placed again: {again:,} of {counted(len(lost), 'pod')}."
     elif placement.freed:
-        named = and_list(map(legible, some(placement.freed, FEW)))
-        yield f"{named} {'is' if len(placement.freed) == 1 else 'are'} empty."
+        yield f"Empty then: {and_list(map(legible, some(placement.freed, FEW)))}."
     elif ready:
         yield from _starting(disruption, ready)
     else:

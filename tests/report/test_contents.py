@@ -170,7 +170,7 @@ def test_the_headline_of_a_plan_is_its_gain_its_price_and_its_proof(folder: Path
     repair = {"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "lost": ["b"]}
     plan.write_text(json.dumps(repair | {"bindings": [{"namespace": "default", "pod": "half-b", "node": "c"}]}))
     assert gather(instance, plan)["headline"] == (
-        "1 node lost, b: 1 pod of 1 single pod ran there. 1 of 1 pod has another node."
+        "1 node lost, b: 1 pod of 1 single pod ran there. Placed again: 1 of 1 pod."
     )
 
 
