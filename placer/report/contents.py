@@ -135,7 +135,7 @@ def _verdict(answer: Answer) -> dict[str, str]:
     if not answer.decided:
         waiting = len(answer.outcome.instance.pending)
         said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
-        return {"word": "AS IS", "sentence": f"what runs now, before anything is decided; {said}", "stopped": ""}
+        return {"word": "AS IS", "sentence": f"the cluster as it runs now, before any decision; {said}", "stopped": ""}
     if answer.violations:
         broken = rules_said(Counter(violation.rule for violation in answer.violations))
         said = f"the placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})"

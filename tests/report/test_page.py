@@ -233,14 +233,14 @@ def test_before_and_after(opened: Open) -> None:
     assert taken() == 32
     assert picture(browser) != drawn
     assert pixels(browser, WARN) == 0  # nothing is moved here
-    browser.find_element("xpath", "//button[text()='What changes']").click()
+    browser.find_element("xpath", "//button[text()='Changes']").click()
     assert taken() == 32 + 12
     assert picture(browser) != drawn
 
 
 def test_what_is_evicted_and_moved_is_marked_and_told(opened: Open) -> None:
     browser = opened("crowded")
-    assert named_rows(browser, "disturbed")["default/low-0"]["What happens"] == "is evicted"
+    assert named_rows(browser, "disturbed")["default/low-0"]["Fate"] == "is evicted"
     assert named_rows(browser, "disturbed")["default/half-b"]["To"] == "c"
     assert named_rows(browser, "groups")["default/low"]["State"] == "evicted"
     assert "PodGroup/default/low" in text(browser, "#disturbed")
@@ -340,7 +340,7 @@ def test_the_first_screen_has_the_answer_five_numbers_and_all_that_waits(opened:
         ["Groups waiting", "1"],
     ]
     waits = text(browser, "#details")
-    assert "What waits: 1 group" in waits
+    assert "Waiting: 1 group" in waits
     assert "default/y" in waits
     assert "5 pods · 40 GPUs" in waits
     assert "no domain has room" in waits
@@ -353,7 +353,7 @@ def test_the_first_screen_has_the_answer_five_numbers_and_all_that_waits(opened:
 def test_equal_reasons_stand_once(opened: Open) -> None:
     browser = opened("many")
     waits = text(browser, "#details")
-    assert "What waits: 6 groups" in waits
+    assert "Waiting: 6 groups" in waits
     assert waits.count("too little room is free") == 1
     assert "6 groups priority 7 · 6 pods" in waits.replace("\n", " ")
 

@@ -124,7 +124,7 @@ function othersOf(group) {
 
 /** What becomes of a group under a policy. */
 function fateText(fate) {
-  if (fate === null) return "not told";
+  if (fate === null) return "not known";
   const [admitted, placed, tier, domain] = fate;
   if (!placed) return "waits";
   const where = domain !== null ? ` in ${domain}` : "";
@@ -201,7 +201,7 @@ function closedOf(place) {
 }
 
 function amountsTable(has, taken, free) {
-  const head = ["Resource", "There is", "Taken", "Free"].map((text, index) => make("th", { scope: "col", class: index ? "number" : null }, text));
+  const head = ["Resource", "In all", "Taken", "Free"].map((text, index) => make("th", { scope: "col", class: index ? "number" : null }, text));
   const rows = countedResources.filter((resource) => has[resource] || taken[resource]).map((resource) => make(
     "tr",
     {},
@@ -209,7 +209,7 @@ function amountsTable(has, taken, free) {
     [has[resource], taken[resource], free[resource]]
       .map((amount) => make("td", { class: "number" }, amountText(resource, amount))),
   ));
-  return make("table", { class: "small", "aria-label": "What there is, what is taken and what is free" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
+  return make("table", { class: "small", "aria-label": "Amounts in all, taken and free" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
 }
 
 function zonesOf(node) {

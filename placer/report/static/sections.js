@@ -98,8 +98,8 @@ function valuesTable() {
       { label: "Value", value: (index) => row(index).name },
       { label: "Here", whole: true, value: (index) => row(index).number },
       { label: "Is better possible?", value: (index) => BETTER[row(index).best] },
-      { label: "What is proved", wide: true, value: (index) => row(index).proved },
-      { label: "What it measures", wide: true, value: (index) => row(index).meaning },
+      { label: "Proof", wide: true, value: (index) => row(index).proved },
+      { label: "Meaning", wide: true, value: (index) => row(index).meaning },
     ],
   }).element;
 }
@@ -128,7 +128,7 @@ function choice(label, options, chosen, choose) {
 
 function whenSwitch() {
   if (!data.decided) return null;
-  return choice("When", ["Before", "After", "What changes"], 1, (index) => {
+  return choice("When", ["Before", "After", "Changes"], 1, (index) => {
     state.when = index === 0 ? BEFORE : AFTER;
     state.changes = index === 2;
     showPanel();
@@ -191,13 +191,13 @@ function disturbedSection() {
   if (!lines.length) return null;
   const nodeOf = (column) => (row) => data.nodes.name[column[pods.pod[row]]] || "";
   const cellOf = (column) => (row) => (column[pods.pod[row]] === NOTHING ? "waits" : linkTo("node", column[pods.pod[row]], nodeOf(column)(row)));
-  return section("disturbed", "What is evicted and moved", make("div", { class: "lines" }, lines.map((line) => make("p", {}, line))), pods.pod.length ? new Table({
+  return section("disturbed", "Evicted and moved pods", make("div", { class: "lines" }, lines.map((line) => make("p", {}, line))), pods.pod.length ? new Table({
     id: "disturbed",
     caption: "Running pods that leave their nodes, and the step of the plan in which they go",
     count: pods.pod.length,
     columns: [
       { label: "Pod", value: (row) => podName(pods.pod[row]), cell: (row) => nameOf(podName(pods.pod[row])) },
-      { label: "What happens", value: (row) => FATES[pods.what[row]] },
+      { label: "Fate", value: (row) => FATES[pods.what[row]] },
       { label: "From", value: nodeOf(data.pods.before), cell: cellOf(data.pods.before) },
       { label: "To", value: nodeOf(data.pods.after), cell: cellOf(data.pods.after) },
       { label: "Goes together as", value: (row) => pods.unit[row], cell: (row) => nameOf(pods.unit[row]) },
@@ -262,7 +262,7 @@ function domainsSection() {
   const fill = (row) => fillOfPlace(rows[row], state.when);
   return section("domains", "Domains", new Table({
     id: "domains",
-    caption: `Domains (${data.domains.kind === "HyperNode" ? "HyperNodes" : "regions and zones"}) and what is free under each, added up over its nodes that take pods`,
+    caption: `Domains (${data.domains.kind === "HyperNode" ? "HyperNodes" : "regions and zones"}) and the free amounts under each, added up over its nodes that take pods`,
     count: rows.length,
     columns: [
       { label: "Domain", value: (row) => rows[row].name, cell: (row) => linkTo("domain", rows[row].index, rows[row].name) },
@@ -282,7 +282,7 @@ function nodesSection() {
   const inDomain = (node) => (placeOfNode[node] ? places[placeOfNode[node]].name : "");
   return section("nodes", "Nodes", new Table({
     id: "nodes",
-    caption: "Nodes and what is free on each",
+    caption: "Nodes and the free amounts on each",
     count: nodeCount,
     columns: [
       { label: "Node", value: (node) => data.nodes.name[node], cell: (node) => linkTo("node", node, data.nodes.name[node]) },
@@ -339,7 +339,7 @@ function queuesSection() {
   const column = (label, value) => ({ label, numeric: true, value: (place) => value(rows[place]), cell: (place) => text(rows[place], value(rows[place])) });
   return section("queues", "Queues", new Table({
     id: "queues",
-    caption: "Queues: what their pods hold of what they may (capability), queues below them included",
+    caption: "Queues: the amounts that their pods hold, and their limits (capability), queues below them included",
     count: rows.length,
     columns: [
       { label: "Queue", value: (row) => rows[row].queue.name, cell: (row) => nameOf(rows[row].queue.name) },
@@ -357,8 +357,8 @@ function queuesSection() {
 function strandedSection() {
   const rows = data.decided ? data.stranded.after : data.stranded.before;
   const place = new Map(resources.map((resource, index) => [resource.name, index]));
-  const head = "What is free on nodes and no pod of this cluster could use there, running and waiting pods looked at one by one.";
-  if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} There is nothing.`));
+  const head = "Free amounts on nodes that no pod of this cluster could use there. Running and waiting pods are tried one by one.";
+  if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} Nothing is stranded.`));
   const amount = (row) => amountText(place.get(rows[row].resource), rows[row].amount);
   return section("stranded", "Stranded", make("p", {}, head), new Table({
     id: "stranded",
@@ -383,12 +383,12 @@ function violationsSection() {
   if (!data.violations.length) return null;
   return section("violations", "Broken rules", new Table({
     id: "violations",
-    caption: "What the placement breaks",
+    caption: "Rules that the placement breaks",
     count: data.violations.length,
     columns: [
       { label: "Rule", value: (row) => data.violations[row].rule },
       { label: "Of", value: (row) => data.violations[row].subjects.join(", ") },
-      { label: "What", wide: true, value: (row) => data.violations[row].message },
+      { label: "Message", wide: true, value: (row) => data.violations[row].message },
     ],
   }).element);
 }
@@ -398,13 +398,13 @@ function findingsSection() {
   const remedy = (row) => (data.codes[data.findings[row].code] || { remedy: "" }).remedy;
   return section("findings", "Findings", new Table({
     id: "findings",
-    caption: "What in the input cannot be as meant",
+    caption: "Faults of the input",
     count: data.findings.length,
     columns: [
       { label: "Finding", value: (row) => data.findings[row].code },
       { label: "Of", value: (row) => data.findings[row].object },
-      { label: "What", wide: true, value: (row) => data.findings[row].message, cell: (row) => prose(data.findings[row].message) },
-      { label: "What to do", wide: true, value: remedy, cell: (row) => prose(remedy(row)) },
+      { label: "Message", wide: true, value: (row) => data.findings[row].message, cell: (row) => prose(data.findings[row].message) },
+      { label: "Remedy", wide: true, value: remedy, cell: (row) => prose(remedy(row)) },
     ],
   }).element);
 }
@@ -419,7 +419,7 @@ function comparisonSection() {
   const withGpus = policies.some((each) => each.gpus);
   const table = new Table({
     id: "policies",
-    caption: "What each would bind now. The line across a bar is what is proved: no valid placement that is as good in the order of values is beyond it",
+    caption: "Pods that each would bind now. The line across a bar is a proved limit of valid placements that are as good in the order of the values",
     count: policies.length,
     columns: [
       { label: "Policy", value: (row) => policies[row].name, cell: (row) => nameOf(policies[row].name) },
@@ -450,7 +450,7 @@ function valuesBeside(policies, values) {
   const proved = values.map(({ boundTexts }) => boundTexts.find((text) => text !== null) || "not proved");
   return new Table({
     id: "compared",
-    caption: "Values of each, in the order in which they are compared: the first that differs decides. A line is what is proved of placements that are as good in the values above",
+    caption: "Values of each, in the order in which they are compared: the first that differs decides. A line is a proved limit of placements that are as good in the values above",
     count: values.length,
     columns: [
       { label: "Value", value: (row) => values[row].name },

@@ -17,7 +17,7 @@ function waitingList() {
   const runs = waitingRuns();
   const left = runs.slice(SHOWN_LINES).reduce((sum, run) => sum + run.length, 0);
   return [
-    make("h3", {}, `What waits: ${counted(waitingGroups[state.when].length, "group")}`),
+    make("h3", {}, `Waiting: ${counted(waitingGroups[state.when].length, "group")}`),
     make("p", { class: "hint" }, "By priority, the oldest first."),
     make("ol", { class: "waiting" }, runs.slice(0, SHOWN_LINES).map((run) => make("li", {}, run.length > NAMED ? lineOfMany(run) : run.map(lineOfOne), whyOf(run)))),
     left ? make("p", {}, `and ${counted(left, "group")}: the table of groups has all`) : null,
