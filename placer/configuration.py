@@ -133,6 +133,7 @@ class Configuration(BaseModel):
     controllers: Annotated[list[Literal["AppGroup", "NetworkTopology", "HyperNode"]], Field(min_length=1)] | None = None
     every: Duration | None = None
     metrics_bind_address: Address | None = None
+    report_bind_address: Address | None = None
     enforce: Literal["bind", "gates"] | None = None
 
 

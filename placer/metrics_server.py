@@ -19,14 +19,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 import prometheus_client as prometheus
 
 from placer.errors import UsageError
 from placer.metrics import LoopMetrics
 
-__all__ = ["MetricsServer"]
+__all__ = ["MetricsServer", "PageAnswer", "PageServer"]
 
 #: Seconds for a question and its answer; a client that takes longer is let go.
 _SLOW = 10.0
@@ -36,21 +36,23 @@ _LONGEST = 16 * 1024
 _MOST = 64
 _TEXT = "text/plain; charset=utf-8"
 #: Status, type and text of an answer.
-_Answer = tuple[int, str, bytes]
+PageAnswer = tuple[int, str, bytes]
 #: Gives a page to who is on the same machine; takes what is written there, None: nothing is.
 _LocalPage = Callable[[str | None], str]
 
 
-class MetricsServer:
-    """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``, in threads of its own.
+class PageServer:
+    """Answers for some paths, in threads of its own.
 
     Parameters
     ----------
     address
         Host and port; an empty host or ``::``: all addresses of this machine, of IPv6 and of IPv4, whichever it has;
         port 0: any.
-    metrics
-        What to tell.
+    pages
+        Path to what makes its answer.
+    flag
+        The option that says where, for messages.
     local
         Paths of pages for who is on the same machine alone. Where something is written that one does not take, it
         raises a ``ValueError``. Those below ``/debug/flags/`` may be written to.
@@ -62,15 +64,12 @@ class MetricsServer:
     """
 
     def __init__(
-        self, address: tuple[str, int], metrics: LoopMetrics, local: Mapping[str, _LocalPage] | None = None
+        self,
+        address: tuple[str, int],
+        pages: Mapping[str, Callable[[], PageAnswer]],
+        flag: str,
+        local: Mapping[str, _LocalPage] | None = None,
     ) -> None:
-        pages: dict[str, Callable[[], _Answer]] = {
-            "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
-            "/livez": lambda: _health(metrics.trouble),
-            "/healthz": lambda: _health(metrics.trouble),
-            "/readyz": lambda: _health(None if metrics.ready else "no pass has ended yet"),
-        }
-
         class Handler(BaseHTTPRequestHandler):
             def setup(self) -> None:
                 super().setup()
@@ -96,6 +95,9 @@ class MetricsServer:
                 self.connection.settimeout(self.request_read.seconds)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
+                self.send_header("Cache-Control", "no-store")
+                self.send_header("X-Content-Type-Options", "nosniff")
+                self.send_header("X-Frame-Options", "DENY")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
@@ -108,11 +110,11 @@ class MetricsServer:
             self._server = _listening(host, port, Handler)
         except OSError as error:
             shown = f"[{host}]" if ":" in host else host
-            raise UsageError(f"--metrics-bind-address {shown}:{port}: {error.strerror}") from error
+            raise UsageError(f"{flag} {shown}:{port}: {error.strerror}") from error
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, name=flag, daemon=True)
 
-    def __enter__(self) -> MetricsServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -121,7 +123,35 @@ class MetricsServer:
         self._server.server_close()
 
 
-def _local(page: _LocalPage, path: str, body: str | None, client: str, host: str) -> _Answer:
+class MetricsServer(PageServer):
+    """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``.
+
+    Parameters
+    ----------
+    address, local
+        As :class:`PageServer` takes them.
+    metrics
+        What to tell.
+
+    Raises
+    ------
+    UsageError
+        Nobody can listen there.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], metrics: LoopMetrics, local: Mapping[str, _LocalPage] | None = None
+    ) -> None:
+        pages: dict[str, Callable[[], PageAnswer]] = {
+            "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
+            "/livez": lambda: _health(metrics.trouble),
+            "/healthz": lambda: _health(metrics.trouble),
+            "/readyz": lambda: _health(None if metrics.ready else "no pass has ended yet"),
+        }
+        super().__init__(address, pages, "--metrics-bind-address", local)
+
+
+def _local(page: _LocalPage, path: str, body: str | None, client: str, host: str) -> PageAnswer:
     """The answer of a page that is for who is on the same machine."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     if not _is_here(client) or not (name in ("", "localhost") or _is_here(name.strip("[]"))):

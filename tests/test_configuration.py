@@ -54,6 +54,7 @@ VALUES: dict[str, Any] = {
     "controllers": ["AppGroup", "HyperNode"],
     "every": "30s",
     "metrics_bind_address": ":8080",
+    "report_bind_address": "127.0.0.1:8090",
     "enforce": "gates",
 }
 

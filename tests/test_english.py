@@ -34,7 +34,6 @@ LEFT: dict[str, tuple[int, int, int]] = {
     "placer/cluster": (1, 0, 0),
     "placer/laboratory": (1, 0, 0),
     "placer/preflight": (0, 0, 1),
-    "placer/report": (0, 20, 2),
 }
 _WORDS = re.compile(
     r"\b(?:told|tells?|telling|sets? aside|setting aside|stays?|staying|go(?:es|ing)? on|beside|anew"

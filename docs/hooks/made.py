@@ -16,6 +16,8 @@ import policy
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from placer.report.palette import declarations
+
 ROOT = Path(__file__).parents[2]
 _PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
 
@@ -48,7 +50,17 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         file = File.generated(config, f"docs/figures/{name}.svg", content=picture)
         file.dest_uri = f"figures/{name}.svg"
         files.append(file)
+    target = "assets/palette.css"
+    palette = File.generated(config, f"docs/{target}", content=_palette())
+    palette.dest_uri = target
+    files.append(palette)
     return files
+
+
+def _palette() -> str:
+    """The colours of the report, as the theme says light and dark."""
+    light, dark = (declarations(dark=each) for each in (False, True))
+    return f':root, [data-md-color-scheme="default"] {{ {light} }}\n[data-md-color-scheme="slate"] {{ {dark} }}\n'
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

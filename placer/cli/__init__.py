@@ -15,6 +15,7 @@ module          commands, or what it is for
 `auditing`      `audit`
 `reporting`     `report`
 `running`       `run`, the pass in a cluster
+`live_report`   the page of the last pass of a loop
 `inspection`    what an operator sees of it while it runs
 `checking`      `check`, before there is one
 `configuring`   `config`, the options that hold for either

@@ -79,6 +79,12 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
         help="with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
     )
     parser.add_argument(
+        "--report-bind-address",
+        metavar="ADDRESS",
+        help="with --every: where /report shows the last pass (127.0.0.1:8090, for kubectl port-forward). "
+        "The page names the objects of every namespace, and asks nobody who they are; default: nowhere",
+    )
+    parser.add_argument(
         "--enforce",
         choices=("bind", "gates"),
         default="bind",
@@ -331,9 +337,11 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
 
     faults = [*_limit_faults(options), *_saving_faults(options, folder), *_lease_faults(options)]
     faults += _guard_faults(options)
-    if options.metrics_bind_address is not None and options.every is None:
-        where = options.origins["metrics_bind_address"].name
-        faults.append(f"{where}: found no --every, expected one: a single pass leaves its line")
+    for name in ("metrics_bind_address", "report_bind_address"):
+        if getattr(options, name) is not None and options.every is None:
+            faults.append(
+                f"{options.origins[name].name}: found no --every, expected one: a single pass leaves its line"
+            )
     if options.enforce == "gates" and options.max_evictions_per_hour > 0:
         faults.append(
             f"{options.origins['enforce'].name}: found gates with {options.origins['max_evictions_per_hour'].name} "

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from placer.errors import UsageError
+from placer.deadline import duration
+from placer.errors import PlacerError, UsageError
 from placer.terminal import (
     CLUSTER,
     OK,
@@ -26,12 +29,21 @@ from placer.terminal import (
     written,
 )
 
+if TYPE_CHECKING:
+    from placer.instance import Instance
+    from placer.report import Inputs
+
 __all__ = ["add_report"]
 
 TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
 placer recognises files by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
 Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows
 the objects of a cluster."""
+
+#: Where the page is written where nobody says where.
+DEFAULT = "report.html"
+#: Least seconds between two pages of ``--every``.
+SHORTEST = 1.0
 
 
 def add_report(commands: Any) -> None:
@@ -42,36 +54,112 @@ def add_report(commands: Any) -> None:
     add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
     add_cluster(parser)
-    add_output(parser, "the page, .html; - is stdout (default, not a terminal)", "-")
+    page = parser.add_argument_group("page")
+    add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
+    page.add_argument("--open", action="store_true", help="open the page in the browser")
+    page.add_argument(
+        "--every",
+        type=duration,
+        metavar="DURATION",
+        help="write the page again and again (30s, 1m) until Ctrl-C; it loads itself again as often",
+    )
+    page.add_argument(
+        "--cluster-name", metavar="NAME", default="", help="title of the page (default: the context, or the first file)"
+    )
 
 
 def _report(options: argparse.Namespace) -> int:
-    from placer.progress import Progress
-    from placer.read import read_whole_placement
-    from placer.report import contents, page, told_apart
-    from placer.wanted import wanted_text
+    from placer.report import page, write_page
 
-    to_stdout = options.output == "-"
-    if not to_stdout:
-        writable([Path(options.output)], (".html",))
-    elif sys.stdout.isatty() and not options.json:
-        raise UsageError("found no -o FILE.html, and standard output is a terminal, which shows no page")
+    target = options.output or ("-" if options.json else DEFAULT)
+    _refuse(options, target)
+    found = _gathered(options)
+    if target != "-":
+        with written(target):
+            write_page(found, Path(target))
+    if options.json:
+        tell(headed("Report", found), options)
+    elif target == "-":
+        sys.stdout.write(page(found))
+    elif not options.quiet:
+        print(target, flush=True)
+    if options.open:
+        _open(Path(target))
+    if options.every is not None:
+        _repeat(options.every, lambda: write_page(_gathered(options), Path(target)))
+    return OK
+
+
+def _refuse(options: argparse.Namespace, target: str) -> None:
+    """Refuse before the work, not after it, options that do not fit.
+
+    Raises
+    ------
+    UsageError
+        With the option.
+    """
+    if target != "-":
+        writable([Path(target)], (".html",))
+    elif options.open or options.every is not None:
+        raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
+    if options.every is not None and not options.every >= SHORTEST:
+        raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
+
+
+def _gathered(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the files, or the cluster, and gather what the page shows."""
+    from placer.progress import Progress
+    from placer.report import contents, told_apart
+
     options.instance = []
     inputs = told_apart(options.files, partial(source, options))
     options.instance = [text for text in inputs.instance if text.name != CLUSTER]
     refuse_both(options)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
-        wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
-        options.with_ = wanted_text(wanted)
-        instance = read_instance(options, inputs.instance)
+        instance = _instance(options, inputs)
         progress.phase("looking")
-        found = contents(instance, inputs, strict=options.strict)
-    if not to_stdout:
-        with written(options.output):
-            Path(options.output).write_text(page(found), encoding="utf-8")
-    if options.json:
-        tell(headed("Report", found), options)
-    elif to_stdout:
-        sys.stdout.write(page(found))
-    return OK
+        about = _about(options, inputs)
+        return contents(instance, inputs, strict=options.strict, every=options.every, **about)
+
+
+def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
+    """The instance, with what the placement wants added to it."""
+    from placer.read import read_whole_placement
+    from placer.wanted import wanted_text
+
+    wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
+    options.with_ = wanted_text(wanted)
+    return read_instance(options, inputs.instance)
+
+
+def _about(options: argparse.Namespace, inputs: Inputs) -> dict[str, Any]:
+    """Which cluster it is, and whether it was read just now."""
+    live = any(text.name == CLUSTER for text in inputs.instance)
+    name: str | None = options.cluster_name
+    if live and not name:
+        from placer.cluster.reading.credentials import context_name
+
+        name = context_name(options.kubeconfig, options.context)
+    return {"cluster": name or "", "live": live}
+
+
+def _repeat(every: float, write: Callable[[], None]) -> None:
+    """Write again and again until an interrupt, which is the end that is meant; the last page is left where not."""
+    try:
+        while True:
+            time.sleep(every)
+            try:
+                write()
+            except (PlacerError, OSError) as error:  # a file may be half written, a server away
+                print(f"placer: the page is as before: {error}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        return
+
+
+def _open(path: Path) -> None:
+    """Open a page in the reader's browser."""
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        print(f"placer: --open: found no browser; open {path} in one", file=sys.stderr)

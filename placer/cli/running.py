@@ -20,16 +20,21 @@ from placer.terminal import OK, add_command
 from placer.version import API_VERSION, __version__
 
 if TYPE_CHECKING:
+    from placer.cli.live_report import LiveReport
     from placer.cluster import Client
     from placer.cluster.planning.gang_outcome import GangOutcome
     from placer.instance import GroupKey
     from placer.metrics import LoopMetrics
+    from placer.scheduling_loop import LoopObserver
     from placer.scheduling_pass import Pass, PassOptions
 
 __all__ = ["add_run"]
 
 #: Most gangs, pods and nodes of a kind that the summary names; the numbers are of all.
 SHOWN = 50
+
+#: Least seconds after which the report of a loop loads itself again.
+REFRESHED = 30.0
 
 
 def add_run(commands: Any) -> None:
@@ -118,11 +123,12 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
     with ExitStack() as stack:
         metrics = _metrics(stack, wanted, options.metrics_bind_address, inspection)
         client.heard.extend(each.request for each in metrics)
+        observers: list[LoopObserver] = [*metrics, *_live_report(stack, wanted, options)]
         stack.enter_context(signals.heeded())
         progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
         teller = _LoopTeller(signals, progress.phase, options.format)
         with suppress(KeyboardInterrupt):
-            run_loop(client, wanted, signals.stop, teller, inspection, *metrics, make=make_room_pass)
+            run_loop(client, wanted, signals.stop, teller, inspection, *observers, make=make_room_pass)
         signals.answered()
     return teller.exit_code
 
@@ -138,6 +144,24 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspect
     metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted), wanted.lease.name)
     stack.enter_context(MetricsServer(parse_address(address), metrics, inspection.pages))
     return [metrics]
+
+
+def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namespace) -> list[LiveReport]:
+    """What keeps the last pass and serves its report as long as the stack is open; nothing by default."""
+    if options.report_bind_address is None:
+        return []
+    from placer.cli.live_report import LiveReport
+    from placer.cluster.reading.credentials import context_name
+    from placer.configuration import parse_address
+    from placer.metrics_server import PageServer
+    from placer.report import contents_of_result, page
+
+    name = context_name(options.kubeconfig, options.context) or "cluster"
+    every = max(REFRESHED, wanted.every or 0.0)
+    report = LiveReport(lambda result, moment: page(contents_of_result(result, moment, cluster=name, every=every)))
+    pages = {"/report": report.page}
+    stack.enter_context(PageServer(parse_address(options.report_bind_address), pages, "--report-bind-address"))
+    return [report]
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:

@@ -10,16 +10,18 @@ The way of a report, one file for each step::
     inventory   inventory     nodes, domains, groups, pods, queues as columns
     disturbed   disturbed     what is evicted and moved, and what lost nodes ran
     stranded    stranded      what is free and cannot be used, and why
+    headline    headline      the answer in a few sentences, before any table
     comparison  beside        rows of ``placer compare`` and the groups that fare differently
     contents    contents      all of it as one value, ready for JSON
+    palette     declarations  the colours, which the pictures of the documentation have, too
     page        page          that value in the page: ``static/``, which is written by hand and served as it is
 
 The page holds its data as JSON in an element that no browser runs, and builds everything from it by text nodes; what
 it may do otherwise is forbidden to it by its own Content-Security-Policy.
 """
 
-from placer.report.contents import contents
+from placer.report.contents import contents, contents_of_result
 from placer.report.inputs import Inputs, told_apart
-from placer.report.page import page
+from placer.report.page import page, write_page
 
-__all__ = ["Inputs", "contents", "page", "told_apart"]
+__all__ = ["Inputs", "contents", "contents_of_result", "page", "told_apart", "write_page"]

@@ -19,7 +19,7 @@ from placer.result import WEIGHT, Judged, Reason, Result, Termination, Verdict
 from placer.score import placed_weight, score
 from placer.verify import verify
 
-__all__ = ["Answer", "answer_of"]
+__all__ = ["Answer", "answer_of", "answer_of_result"]
 
 #: Said of a group that would fit by itself while nothing is decided.
 UNDECIDED = "nothing keeps it out by itself: it waits to be decided upon (placer solve)"
@@ -97,6 +97,13 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) ->
         findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
         said = None
     return _answer(instance, placement, said, tuple(findings), decided=True)
+
+
+def answer_of_result(result: Result) -> Answer:
+    """Take a result that was verified when it was made."""
+    placement = result.placement or Placement()
+    outcome = outcome_of(result.instance, placement)
+    return Answer(result.instance, outcome, True, result, True, (), result.reasons, result.findings)
 
 
 def _answer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from placer.codes import FINDINGS, REASONS, Code
@@ -12,12 +13,13 @@ from placer.gpus import gpus_placed, placeable
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.quantity import Resources
-from placer.report.answers import Answer, answer_of
+from placer.report.answers import Answer, answer_of, answer_of_result
 from placer.report.comparison import OWN, beside
 from placer.report.disturbed import disturbed
+from placer.report.headline import headline
 from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
 from placer.report.inventory import Inventory
-from placer.result import Judged
+from placer.result import Judged, Result
 from placer.stranded import stranded
 from placer.summary import cluster_size, counts, schedulers_rows, still_fits
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
@@ -25,11 +27,11 @@ from placer.verify import rules_said
 from placer.version import __version__
 from placer.words import counted, number_word, value_meaning
 
-__all__ = ["contents"]
+__all__ = ["contents", "contents_of_result"]
 
 
-def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dict[str, Any]:
-    """Gather what the page shows.
+def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **about: Any) -> dict[str, Any]:
+    """Judge the placement of a call, and gather what the page shows.
 
     Parameters
     ----------
@@ -39,22 +41,50 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dic
         The files of the call.
     strict
         Unknown keys of the placement are errors.
+    about
+        ``cluster``, its name, else that of the first file; ``live``: the cluster was read at ``inputs.moment``, and no
+        file was; ``every``: seconds after which the page loads itself again.
 
     Returns
     -------
     dict
-        Columns of :class:`~placer.report.inventory.Inventory`, and beside them what is said in words. The same input
-        gives the same value: it has no date and no path beyond the names that were given.
+        Columns of :class:`~placer.report.inventory.Inventory`, and text. The same input gives the same value: of the
+        call it has no date, and no path beyond the names that were given.
 
     Raises
     ------
     BadInstance, StrictFindings
         The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
     """
-    answer = answer_of(instance, inputs.placement, strict=strict)
+    return _contents(answer_of(instance, inputs.placement, strict=strict), inputs, **about)
+
+
+def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:
+    """Gather what the page shows of a pass in a cluster, whose answer is verified already.
+
+    Parameters
+    ----------
+    result
+        What the pass decided.
+    moment
+        When it began, in seconds since the epoch.
+    about
+        ``cluster`` and ``every``, as :func:`contents` takes them.
+    """
+    return _contents(answer_of_result(result), Inputs([], None, None, [], moment), live=True, **about)
+
+
+def _contents(
+    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
+) -> dict[str, Any]:
     inventory = Inventory(answer)
     return {
         "placer": __version__,
+        "cluster": cluster or _cluster_name(inputs),
+        "moment": inputs.moment and int(inputs.moment),
+        "live": live,
+        "every": every,
+        "headline": headline(answer),
         "files": {
             "instance": [text.name for text in inputs.instance],
             "placement": None if inputs.placement is None else inputs.placement.name,
@@ -66,15 +96,18 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dic
         "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
         **inventory.as_dict(),
         "disturbed": disturbed(answer),
-        "stranded": {
-            "before": _stranded(inventory, inventory.before.held),
-            "after": _stranded(inventory, inventory.held_after) if answer.decided else [],
-        },
+        "stranded": _stranded(inventory, answer),
         "findings": [each.as_dict() for each in answer.findings],
         "violations": [{"rule": v.rule, "subjects": list(v.subjects), "message": v.message} for v in answer.violations],
         "codes": _codes(answer),
         "comparison": beside(inputs.rows, _own_row(answer), inventory.group_index) if inputs.rows else None,
     }
+
+
+def _cluster_name(inputs: Inputs) -> str:
+    """``now`` of ``folder/now.json.gz``; of standard input no name is known."""
+    first = inputs.instance[0].name if inputs.instance else ""
+    return PurePath(first).name.partition(".")[0].strip("-") or "cluster"
 
 
 def _own_row(answer: Answer) -> ComparedRow | None:
@@ -102,7 +135,7 @@ def _verdict(answer: Answer) -> dict[str, str]:
     if not answer.decided:
         waiting = len(answer.outcome.instance.pending)
         said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
-        return {"word": "AS IS", "sentence": f"what runs now, before anything is decided; {said}", "stopped": ""}
+        return {"word": "AS IS", "sentence": f"the cluster as it runs now, before any decision; {said}", "stopped": ""}
     if answer.violations:
         broken = rules_said(Counter(violation.rule for violation in answer.violations))
         said = f"the placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})"
@@ -140,7 +173,12 @@ def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _stranded(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
+def _stranded(inventory: Inventory, answer: Answer) -> dict[str, list[dict[str, Any]]]:
+    after = _useless(inventory, inventory.held_after) if answer.decided else []
+    return {"before": _useless(inventory, inventory.before.held), "after": after}
+
+
+def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
     index = inventory.node_index
     found = [each.as_dict() for each in stranded(inventory.instance, held)]
     return [each | {"nodes": [index[name] for name in each["nodes"]]} for each in found]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -98,12 +100,16 @@ class Inputs(NamedTuple):
         Name of the file with the rows of ``placer compare``; None: there is none.
     rows
         Its rows.
+    moment
+        When the cluster was as the instance says, in seconds since the epoch: of files, when the last of them was
+        written; of a cluster, when it was read; None: that is not known.
     """
 
     instance: list[Text]
     placement: Text | None
     comparison: str | None
     rows: list[ComparedRow]
+    moment: float | None = None
 
 
 def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str | Text]] | None = None) -> Inputs:
@@ -123,13 +129,9 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
     UsageError
         There are two placements or two comparisons, or there is no instance.
     """
-    found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
-    for text in read_texts(paths):
-        found[_kind(text)].append(text)
-    for kind in ("placement", "comparison"):
-        if len(found[kind]) > 1:
-            raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
-    if not found["instance"] and cluster is not None:
+    found = _sorted(paths)
+    live = not found["instance"] and cluster is not None
+    if live and cluster is not None:
         found["instance"] = read_texts(cluster())
     if not found["instance"]:
         raise UsageError(f"found no INSTANCE among {', '.join(map(str, paths))}, expected Kubernetes objects")
@@ -138,8 +140,26 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
         found["instance"],
         next(iter(found["placement"]), None),
         None if comparison is None else comparison.name,
-        [] if comparison is None else _rows(comparison),
+        _rows(comparison) if comparison else [],
+        time.time() if live else _written(found["instance"]),
     )
+
+
+def _sorted(paths: Sequence[str | Text]) -> dict[str, list[Text]]:
+    """Each text by its kind; there is at most one placement, and one comparison."""
+    found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
+    for text in read_texts(paths):
+        found[_kind(text)].append(text)
+    for kind in ("placement", "comparison"):
+        if len(found[kind]) > 1:
+            raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    return found
+
+
+def _written(texts: Iterable[Text]) -> float | None:
+    """When the last of some files was written; None where one of them is none, as standard input."""
+    paths = [Path(text.name) for text in texts]
+    return max(path.stat().st_mtime for path in paths) if all(path.is_file() for path in paths) else None
 
 
 def _kind(text: Text) -> str:

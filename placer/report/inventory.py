@@ -17,6 +17,7 @@ from placer.gpus import is_gpu
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.quantity import CPU, PODS, Resources
+from placer.summary.queue import reason_words
 from placer.verify.queues import pods_by_queue
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class Inventory:
             "applications": [str(key) for key in self.instance.app_groups],
         }
         return {
-            "resources": [{"name": name, "unit": unit_of(name)} for name in self.resources],
+            "resources": [{"name": name, "unit": unit_of(name), "gpu": is_gpu(name)} for name in self.resources],
             **tables,
             "amounts": self._amounts.all(),
         }
@@ -258,6 +259,7 @@ class Inventory:
             "name": group.key.name,
             "priority": group.priority,
             "queue": group.queue,
+            "created": self._created(group),
             "least": group.min_member,
             "ready": outcome.ready(group),
             "before": len(group.bound) + sum(self.before.pods[key].state.on_node for key in group.pending),
@@ -269,8 +271,15 @@ class Inventory:
             **self._where(group, new),
             "code": None if reason is None else reason.code,
             "message": None if reason is None else reason.message,
+            "words": None if reason is None else reason_words(group, reason),
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
+
+    def _created(self, group: Group) -> int | None:
+        """When it was made, in seconds since the epoch, else the first of its pods; None where no object says."""
+        pods = (self.instance.pods[key].created for key in (*group.pending, *group.bound))
+        since = group.created or min((each for each in pods if each), default=0.0)
+        return int(since) or None
 
     @cached_property
     def _disturbed(self) -> tuple[Container[Key], Container[Key]]:

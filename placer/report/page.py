@@ -10,15 +10,31 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-__all__ = ["page"]
+from placer.report.palette import declarations
+
+__all__ = ["page", "write_page"]
 
 #: Files of ``static/`` that make the script, in the order in which they are put together.
-SCRIPTS = ("data.js", "elements.js", "tables.js", "picture.js", "details.js", "sections.js", "main.js")
+SCRIPTS = (
+    "data.js",
+    "addresses.js",
+    "elements.js",
+    "tables.js",
+    "colours.js",
+    "picture.js",
+    "pointing.js",
+    "details.js",
+    "waiting.js",
+    "sections.js",
+    "main.js",
+)
 
 #: Characters that mean something to an HTML parser. All others beyond ASCII, U+2028 and U+2029 too, json escapes.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -38,7 +54,7 @@ def page(contents: Mapping[str, Any]) -> str:
         The whole HTML document, ASCII.
     """
     script = '"use strict";\n(() => {\n' + "\n".join(_static(name) for name in SCRIPTS) + "})();\n"
-    style = _static("page.css")
+    style = _palette() + _static("page.css")
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -55,6 +71,25 @@ def page(contents: Mapping[str, Any]) -> str:
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 
+def write_page(contents: Mapping[str, Any], target: Path) -> None:
+    """Write the page into a file, whole or not at all: a browser that shows it may load it again at any time.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    if target.exists() and not target.is_file():  # a pipe, say
+        target.write_text(page(contents), encoding="utf-8")
+        return
+    half = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        half.write_text(page(contents), encoding="utf-8")
+        half.replace(target)
+    finally:
+        half.unlink(missing_ok=True)
+
+
 def in_element(value: Any) -> str:
     r"""JSON that no HTML parser finds anything in.
 
@@ -68,6 +103,12 @@ def in_element(value: Any) -> str:
 
 def _static(name: str) -> str:
     return (files("placer") / "report" / "static" / name).read_text(encoding="utf-8")
+
+
+def _palette() -> str:
+    """Light unless the reader's system is dark; paper is always light."""
+    light, dark = (f":root {{ {declarations(dark=each)} }}" for each in (False, True))
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}\n"
 
 
 def _hash(text: str) -> str:

@@ -15,10 +15,20 @@ from placer.placement import LOSSES, Placement
 from placer.result import Judged, Result, Verdict
 from placer.words import and_list, counted, prover_word, some
 
-__all__ = ["defrag_lines", "frontier_lines", "frontier_point", "preempt_lines", "repair_lines", "room_made"]
+__all__ = [
+    "defrag_lines",
+    "frontier_lines",
+    "frontier_point",
+    "plan_sentences",
+    "preempt_lines",
+    "repair_lines",
+    "room_made",
+]
 
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
+#: Gangs, or domains, that a headline names.
+FEW = 2
 
 
 def preempt_lines(result: Result) -> Iterator[str]:
@@ -36,6 +46,53 @@ def preempt_lines(result: Result) -> Iterator[str]:
     yield from (f"-> {line}" for line in _gained(disruption))
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
+
+
+def plan_sentences(before: Instance, result: Result) -> Iterator[str]:
+    """Say in a few sentences what a plan gains, its price, and whether less would do.
+
+    Parameters
+    ----------
+    before
+        The instance as its objects say.
+    result
+        With a placement of any of the functions of :mod:`placer.preempt`.
+    """
+    placement = result.placement or Placement()
+    disruption = Disruption(result.instance, placement)
+    yield from _gains(before, result, disruption)
+    price = [
+        f"{_kinds(units)} {'is' if len(units) == 1 else 'are'} {'moved' if verb == 'Move' else 'evicted'}"
+        for verb, units in _ways(disruption)
+    ]
+    if price:
+        yield f"For this {and_list(price)}."
+        yield _proof(result)
+    elif not placement.lost:
+        yield "Nothing has to go."
+
+
+def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator[str]:
+    placement, ready = disruption.placement, disruption.outcome.made_ready
+    if placement.lost:
+        lost = lost_pods(before, result.instance)
+        again = sum(key in disruption.outcome.new for key in lost)
+        yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
+        yield f"Placed again: {again:,} of {counted(len(lost), 'pod')}."
+    elif placement.freed:
+        yield f"Empty then: {and_list(map(legible, some(placement.freed, FEW)))}."
+    elif ready:
+        yield from _starting(disruption, ready)
+    else:
+        yield _nothing(result, disruption)
+
+
+def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
+    """The first groups that can start, or have room, and how many more."""
+    what, so = ("has room", "have") if disruption.placement.wanted else ("can start", "can")
+    yield from (f"{_placed(disruption, group, what)}." for group in ready[:FEW])
+    if len(ready) > FEW:
+        yield f"So {so} {len(ready) - FEW:,} more."
 
 
 def _nothing(result: Result, disruption: Disruption) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "print_steps",
     "queue_items",
     "queue_lines",
+    "reason_words",
 ]
 
 #: Groups of one priority and one reason that have a line each; of more there is one line for all.
@@ -129,11 +130,11 @@ def _placed_words(nodes: set[str]) -> str:
 
 
 def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
-    words = _reason_words(group, reason)
+    words = reason_words(group, reason)
     return f"{placed:,} placed; of the rest: {words}" if placed else words
 
 
-def _reason_words(group: Group, reason: Reason) -> str:
+def reason_words(group: Group, reason: Reason) -> str:
     """The reason in about four words; of room that others got, by their priority."""
     rivals = _rivals(reason) if reason.code == "Outcompeted" else []
     if rivals and min(rivals) > group.priority:
@@ -314,7 +315,7 @@ def print_messages(items: Sequence[QueueItem], console: Console) -> None:
 def _message(row: Sequence[QueueItem]) -> Text:
     """Groups with the reason that the first of them has."""
     reason = row[0].reason
-    assert reason is not None, "a group that waits has a reason"
+    assert reason is not None, "a waiting group has a reason"
     same = all(each.reason == reason for each in row)
     names = and_list(some([each.name for each in row], NAMED if same else 1))
     text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "

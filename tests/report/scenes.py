@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from placer.instance import Constraints, Group, GroupKey, HyperNode, Instance, K
 from placer.quantity import Resources
 from tests.support import Document, hyper_node, node, pod, pod_group, queue
 
-__all__ = ["HOSTILE", "UNREADABLE", "crowded", "fleet", "hostile", "large", "write"]
+__all__ = ["HOSTILE", "UNREADABLE", "busy", "crowded", "fleet", "hostile", "large", "write"]
 
 #: Names that mean something to a parser of HTML, of JSON or of text, or to the eye.
 HOSTILE = (
@@ -89,6 +91,74 @@ def crowded() -> tuple[list[Document], Document]:
         ],
     }
     return things, placement
+
+
+#: Of :func:`busy`: namespace, queue, name, priority, pods and GPUs of each, hours ago; those that run come first.
+RUNNING = (
+    ("research", "research", "llm-7b-pretrain", 500, 16, 8, 310),
+    ("research", "research", "moe-sweep", 300, 12, 8, 75),
+    ("vision", "vision", "vit-large", 300, 8, 8, 52),
+    ("vision", "vision", "detector", 200, 10, 4, 44),
+    ("speech", "speech", "asr-train", 300, 8, 8, 90),
+    ("speech", "speech", "tts-tune", 200, 6, 4, 30),
+    ("serving", "serving", "chat-prod", 900, 24, 2, 700),
+    ("serving", "serving", "embed-prod", 900, 20, 1, 650),
+    ("research", "research", "evals", 100, 18, 2, 9),
+)
+WAITING = (
+    ("research", "research", "llm-70b-pretrain", 500, 16, 8, 20),
+    ("vision", "vision", "world-model", 300, 8, 8, 15),
+    ("speech", "speech", "codec", 300, 4, 8, 12),
+    ("research", "research", "reward-model", 300, 6, 4, 7),
+    ("vision", "vision", "segmenter", 200, 8, 4, 6),
+    *(("research", "research", f"ablation-{index:02}", 100, 4, 8, 40 - index) for index in range(7)),
+    ("vision", "vision", "one-rack", 400, 8, 8, 5),
+)
+
+
+def busy(moment: float = 1_795_788_180) -> list[Document]:
+    """96 nodes of 8 GPUs, tainted as usual, in 12 racks below 3 spines; teams that run, and jobs that wait.
+
+    One node is cordoned and one is not Ready. A random stream with a fixed seed says which nodes a group is on.
+    """
+    draw = random.Random(5)
+    names = {
+        f"s{rack // 4}-r{rack:02}": [f"s{rack // 4}-r{rack:02}-n{index}" for index in range(8)] for rack in range(12)
+    }
+    taint = {"spec": {"taints": [{"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}]}}
+    tolerates = {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}}
+    nodes = {
+        name: {**node(name, cpu=96, memory="1Ti", gpu=8, pods=60), **taint} for rack in names.values() for name in rack
+    }
+    nodes["s1-r05-n3"]["spec"] = {**taint["spec"], "unschedulable": True}
+    nodes["s2-r10-n6"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    things: list[Document] = [*nodes.values()]
+    things += [hyper_node(rack, 1, nodes=tuple(each), tier_name="rack") for rack, each in names.items()]
+    spines = {f"spine-{index}": tuple(rack for rack in names if rack.startswith(f"s{index}")) for index in range(3)}
+    things += [hyper_node(name, 2, children=racks, tier_name="spine") for name, racks in spines.items()]
+    things += [queue(name, {"nvidia.com/gpu": 400}) for name in ("research", "vision", "speech", "serving")]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+    left = {name: 8 for name in nodes if name not in ("s1-r05-n3", "s2-r10-n6")}
+    racks = list(names)
+    for job, (namespace, of, name, priority, pods, gpus, hours) in enumerate((*RUNNING, *WAITING)):
+        runs, near = job < len(RUNNING), {"mode": "hard", "highestTierAllowed": 1 if name == "one-rack" else 3}
+        made = {"creationTimestamp": datetime.fromtimestamp(moment - 3600 * hours, UTC).isoformat()}
+        group = pod_group(name, namespace=namespace, minMember=pods, queue=of, networkTopology=near)
+        group["metadata"] |= made
+        things.append(group)
+        first = draw.randrange(len(racks)) if gpus < 8 else 3 * job % len(racks)
+        order = [each for rack in racks[first:] + racks[:first] for each in names[rack]]
+        if gpus < 4:
+            draw.shuffle(order)
+        for index in range(pods):
+            on = next(each for each in order if left.get(each, 0) >= gpus) if runs else None
+            if on is not None:
+                left[on] -= gpus
+            spec = {"spec": {"priority": priority, **tolerates["spec"]}}
+            one = pod(f"{name}-{index}", namespace=namespace, group=name, node=on, gpu=gpus, cpu=10 * gpus, **spec)
+            one["metadata"] |= made | {"ownerReferences": [owner | {"name": name, "uid": name}]}
+            things.append(one)
+    return things
 
 
 def hostile() -> list[Document]:

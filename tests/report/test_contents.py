@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -17,8 +18,10 @@ import pytest
 from placer.cli import main
 from placer.errors import BadInstance, UsageError
 from placer.instance import Instance
+from placer.manifests import Text
 from placer.report import contents, page, told_apart
 from placer.report.page import SCRIPTS, in_element
+from placer.report.palette import PALETTE
 from placer.stranded import stranded
 from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, write
 from tests.support import instance_of, node, pod
@@ -142,6 +145,42 @@ def test_what_is_evicted_and_moved_is_told_as_such(folder: Path) -> None:
     assert (low["before"], low["new"], low["moved"], low["evicted"], low["waiting"]) == (1, 0, 0, 1, 1)
     half = group(found, "half-b")
     assert (half["before"], half["new"], half["moved"], half["evicted"], half["waiting"]) == (1, 0, 1, 0, 0)
+
+
+def test_the_headline_is_the_answer_itself(folder: Path) -> None:
+    def said(*paths: Path | str) -> str:
+        return str(gather(*paths)["headline"])
+
+    assert said(folder / "fleet.json") == "2 groups wait: 8 pods that ask for 52 GPUs. Nothing is decided yet."
+    placed = said(folder / "fleet.json", folder / "placed.json")
+    assert placed.startswith("1 of 2 groups that wait can start: 3 of 8 pods have a place.")
+    wide = bindings(folder, "broken", x_0="n21", x_1="n22", x_2="n30")
+    assert said(folder / "fleet.json", wide) == "The placement breaks rules: 1 violation (C7 tier limit 1)."
+    assert said(write(folder, "empty", [node("a")])) == "No pod waits."
+
+
+def test_the_headline_of_a_plan_is_its_gain_its_price_and_its_proof(folder: Path) -> None:
+    things, placement = crowded()
+    instance, plan = write(folder, "crowded", things), folder / "plan.json"
+    plan.write_text(json.dumps(placement))
+    assert gather(instance, plan)["headline"] == (
+        "default/high-0 can start: all 1 pod on a. default/high-1 can start: all 1 pod on b. "
+        "For this 1 gang is evicted and 1 single pod is moved. Not proved: less might do."
+    )
+    repair = {"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "lost": ["b"]}
+    plan.write_text(json.dumps(repair | {"bindings": [{"namespace": "default", "pod": "half-b", "node": "c"}]}))
+    assert gather(instance, plan)["headline"] == (
+        "1 node lost, b: 1 pod of 1 single pod ran there. Placed again: 1 of 1 pod."
+    )
+
+
+def test_groups_have_an_age_and_a_reason_in_few_words(folder: Path) -> None:
+    found = gather(folder / "fleet.json")
+    assert group(found, "y")["words"] == "no domain has room"
+    assert group(found, "y")["created"] is None
+    made = {"metadata": {"creationTimestamp": "2026-11-27T14:00:00Z"}}
+    dated = write(folder, "dated", [node("a"), pod("p", **made)])
+    assert group(gather(dated), "p")["created"] == 1_795_788_000
 
 
 def test_what_ran_on_a_lost_node_is_told_as_such(folder: Path) -> None:
@@ -268,7 +307,7 @@ def test_an_instance_that_only_speaks_of_placements_is_one(folder: Path) -> None
 
 def test_the_page_goes_where_it_is_asked_to(folder: Path, capsys: Capture) -> None:
     instance = str(folder / "fleet.json")
-    assert main(["report", instance, "--quiet"]) == 0
+    assert main(["report", instance, "--quiet", "-o", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!doctype html>")
     assert main(["report", instance, "-o", str(folder / "page.html"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["word"] == "AS IS"
@@ -279,9 +318,61 @@ def test_the_page_goes_where_it_is_asked_to(folder: Path, capsys: Capture) -> No
 
 def test_findings_are_errors_where_asked(folder: Path, capsys: Capture) -> None:
     odd = write(folder, "finding", [*fleet(), pod("p", node="nowhere")])
-    assert main(["report", odd, "--strict", "--quiet"]) == 3
+    assert main(["report", odd, "--strict", "--quiet", "-o", str(folder / "strict.html")]) == 3
     assert "UnknownReference" in capsys.readouterr().err
-    assert main(["report", odd, "--quiet"]) == 0
+    assert not (folder / "strict.html").exists()
+    assert main(["report", odd, "--quiet", "-o", str(folder / "strict.html")]) == 0
+
+
+def test_without_a_name_the_page_is_report_html_and_its_path_is_printed(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
+    assert main(["report", str(folder / "fleet.json"), "--open"]) == 0
+    assert capsys.readouterr().out == "report.html\n"
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert opened == [(tmp_path / "report.html").as_uri()]
+    assert main(["report", str(folder / "fleet.json"), "--open", "-o", "-"]) == 2
+    assert "--open: found no file to write" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_page_is_written_again_and_again_until_an_interrupt(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    instance, target = tmp_path / "now.json", tmp_path / "page.html"
+    instance.write_text((folder / "fleet.json").read_text())
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 1:
+            instance.write_text("{")  # half written: the page is as before
+        elif len(waits) == 2:
+            instance.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("other")]}))
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", wait)
+    assert main(["report", str(instance), "-o", str(target), "--every", "1m", "--quiet"]) == 0
+    assert waits == [60.0] * 3
+    assert "the page is as before" in capsys.readouterr().err
+    assert '"every":60.0' in target.read_text()
+    assert '"name":["other"]' in target.read_text()
+    assert main(["report", str(instance), "--every", "10ms"]) == 2
+    assert "expected at least 1 s" in capsys.readouterr().err
+
+
+def test_the_page_says_which_cluster_and_when(folder: Path, capsys: Capture) -> None:
+    os.utime(folder / "fleet.json", (1_700_000_000, 1_700_000_000))
+    found = gather(folder / "fleet.json")
+    assert (found["cluster"], found["moment"], found["live"]) == ("fleet", 1_700_000_000, False)
+    assert main(["report", str(folder / "fleet.json"), "--json", "--cluster-name", "west"]) == 0
+    assert json.loads(capsys.readouterr().out)["cluster"] == "west"
+    inputs = told_apart([Text("-", (folder / "fleet.json").read_bytes())])
+    assert inputs.moment is None
 
 
 # ----------------------------------------------------------------------------------------------- the text of the page
@@ -346,10 +437,9 @@ def test_the_scripts_are_all_there_and_make_no_markup_from_text() -> None:
 
 def palettes() -> Iterator[tuple[str, list[tuple[float, float, float]]]]:
     """Colours of groups by scheme."""
-    style = (STATIC / "page.css").read_text()
-    light, dark = (style.split("@media (prefers-color-scheme: dark)")[index].split("@media")[0] for index in (0, 1))
-    for scheme, text in (("light", light), ("dark", dark)):
-        codes = re.findall(r"--(?:gang-\d|other|back): #(\w{6})", text)
+    names = [*(name for name in PALETTE if name.startswith("gang-")), "other", "back"]
+    for dark, scheme in enumerate(("light", "dark")):
+        codes = [PALETTE[name][dark].removeprefix("#") for name in names]
         assert len(codes) == 10
         amounts = [[level / 255 for level in bytes.fromhex(code)] for code in codes]
         yield scheme, [(red, green, blue) for red, green, blue in amounts]

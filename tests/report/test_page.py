@@ -15,6 +15,7 @@ from placer.read import read
 from placer.report import Inputs, contents, page, told_apart
 from tests.browsers import COLOURS
 from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, hostile, large, write
+from tests.support import node, pod
 
 WIDE = {"width": 1400, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
@@ -31,6 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["solve", instance, "--method", "greedy", "-o", placement, "--quiet"]) == 0
     assert main(["compare", instance, "--policies", "volcano,kube-default,greedy", "-o", compared, "--quiet"]) == 0
     assert main(["report", instance, "-o", str(folder / "as-is.html"), "--quiet"]) == 0
+    taint = {"spec": {"taints": [{"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}]}}
+    tainted = write(folder, "tainted", [{**node(name, cpu=8, gpu=4), **taint} for name in ("a-1", "a-2")])
+    waits = [pod(f"p{index}", gpu=8, spec={"priority": 7}) for index in range(6)]
+    for name in (tainted, write(folder, "many", [node("a", cpu=8, gpu=4), *waits])):
+        assert main(["report", name, "-o", str(Path(name).with_suffix(".html")), "--quiet"]) == 0
     assert main(["report", instance, placement, compared, "-o", str(folder / "fleet.html"), "--quiet"]) == 0
     things, disturbs = crowded()
     full, plan = write(folder, "crowded", things), folder / "disturbs.json"
@@ -49,11 +55,18 @@ def opened(browser: Any, folder: Path) -> Iterator[Open]:
     browser.get_log("browser")
     browser.get_log("performance")
 
-    def open_page(name: str = "fleet", scheme: str = "light", screen: dict[str, Any] = WIDE, media: str = "") -> Any:
+    def open_page(
+        name: str = "fleet",
+        scheme: str = "light",
+        screen: dict[str, Any] = WIDE,
+        media: str = "",
+        address: str = "",
+    ) -> Any:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        browser.get((folder / f"{name}.html").as_uri())
+        browser.get("about:blank")  # another address in the same page would load nothing
+        browser.get((folder / f"{name}.html").as_uri() + address)
         wait(browser, "performance.getEntriesByName('tables').length > 0")
         return browser
 
@@ -124,7 +137,7 @@ def test_where_is_x(opened: Open) -> None:
 def test_why_does_y_wait(opened: Open) -> None:
     browser = opened()
     search(browser, "y")
-    browser.find_element("xpath", "//div[@id='results']//button[.='default/y']").click()
+    browser.find_element("xpath", "//div[@id='results']//a[.='default/y']").click()
     details = text(browser, "#details")
     assert "waits" in details
     assert "TopologyTooNarrow" in details
@@ -148,6 +161,7 @@ def test_what_is_free_under_a_leaf(opened: Open) -> None:
 
 def test_is_better_possible(opened: Open) -> None:
     browser = opened()
+    browser.find_element("css selector", "#overall summary").click()
     assert text(browser, ".word") in ("OPTIMAL", "FEASIBLE")
     answers = {row[1]: row[3] for row in rows(browser, "values")}
     assert answers["placed pods"] == "no"
@@ -219,14 +233,14 @@ def test_before_and_after(opened: Open) -> None:
     assert taken() == 32
     assert picture(browser) != drawn
     assert pixels(browser, WARN) == 0  # nothing is moved here
-    browser.find_element("xpath", "//button[text()='What changes']").click()
+    browser.find_element("xpath", "//button[text()='Changes']").click()
     assert taken() == 32 + 12
     assert picture(browser) != drawn
 
 
 def test_what_is_evicted_and_moved_is_marked_and_told(opened: Open) -> None:
     browser = opened("crowded")
-    assert named_rows(browser, "disturbed")["default/low-0"]["What happens"] == "is evicted"
+    assert named_rows(browser, "disturbed")["default/low-0"]["Fate"] == "is evicted"
     assert named_rows(browser, "disturbed")["default/half-b"]["To"] == "c"
     assert named_rows(browser, "groups")["default/low"]["State"] == "evicted"
     assert "PodGroup/default/low" in text(browser, "#disturbed")
@@ -270,12 +284,102 @@ def picture(browser: Any) -> str:
     return str(browser.execute_script("return document.getElementById('canvas').toDataURL()"))
 
 
-def test_groups_and_fills_have_colours(opened: Open) -> None:
+def choose_colours(browser: Any, mode: str) -> str:
+    """Choose a meaning of the colours; what the legend says of it."""
+    script = """
+      const select = document.getElementById("colours");
+      select.value = arguments[0];
+      select.dispatchEvent(new Event("change"));
+    """
+    browser.execute_script(script, mode)
+    return text(browser, "#legend")
+
+
+def test_the_reader_chooses_the_meaning_of_the_colours(opened: Open) -> None:
     browser = opened()
-    drawn = picture(browser)
-    browser.find_element("xpath", "//button[text()='How full']").click()
-    assert picture(browser) != drawn
-    assert browser.find_element("css selector", "#legend .fills").is_displayed()
+    assert text(browser, "#legend") == "ran before\nnew\nfree\nwaits\ncordoned, not Ready or over-full"
+    drawn = {picture(browser)}
+    assert "75 %" in choose_colours(browser, "fill")
+    drawn.add(picture(browser))
+    assert "research" in choose_colours(browser, "queue")
+    drawn.add(picture(browser))
+    assert len(drawn) == 3
+
+
+def test_groups_have_colours_in_an_opened_domain_alone(opened: Open) -> None:
+    browser = opened()
+    group = "return document.querySelector('#colours option[value=group]').disabled"
+    assert browser.execute_script(group) is True
+    point(browser, 20, 26 * 2 + 10, click=True)
+    assert browser.execute_script(group) is False
+    assert text(browser, "#legend").startswith("a colour for each group")
+    browser.find_element("xpath", "//nav[@id='trail']//a[.='the cluster']").click()
+    assert text(browser, "#legend").startswith("ran before")
+
+
+def test_red_is_a_node_that_takes_no_pods_and_no_usual_taint(opened: Open) -> None:
+    browser = opened("tainted")
+    assert pixels(browser, BAD) == 0
+    assert "cordoned" not in text(browser, "#legend")
+    browser = opened()
+    assert pixels(browser, BAD) > 50
+
+
+def test_the_first_screen_has_the_answer_five_numbers_and_all_that_waits(opened: Open) -> None:
+    browser = opened()
+    assert text(browser, "#cluster") == "fleet"
+    assert "from fleet.json" in text(browser, "#files")
+    assert " UTC" in text(browser, "#files")
+    assert text(browser, ".headline").startswith("1 of 2 groups that wait can start")
+    tiles = [each.text.split("\n")[:2] for each in browser.find_elements("css selector", ".tiles > div")]
+    assert tiles == [
+        ["GPUs used", "44"],
+        ["GPUs free", "44"],
+        ["GPUs stranded", "16"],  # a cordoned node, and one without CPUs left
+        ["GPUs waiting", "40"],
+        ["Groups waiting", "1"],
+    ]
+    waits = text(browser, "#details")
+    assert "Waiting: 1 group" in waits
+    assert "default/y" in waits
+    assert "5 pods · 40 GPUs" in waits
+    assert "no domain has room" in waits
+    browser.find_element("xpath", "//button[text()='Before']").click()
+    assert "default/x" in text(browser, "#details")
+    below = "return document.getElementById('groups').getBoundingClientRect().top"
+    assert browser.execute_script(below) > browser.execute_script("return document.getElementById('canvas').offsetTop")
+
+
+def test_equal_reasons_stand_once(opened: Open) -> None:
+    browser = opened("many")
+    waits = text(browser, "#details")
+    assert "Waiting: 6 groups" in waits
+    assert waits.count("too little room is free") == 1
+    assert "6 groups priority 7 · 6 pods" in waits.replace("\n", " ")
+
+
+def test_an_address_leads_to_a_thing_and_back_goes_back(opened: Open) -> None:
+    browser = opened("fleet", address="#group=default/x")
+    assert "PodGroup default/x" in text(browser, "#details")
+    point(browser, 20, 10, click=True)
+    browser.find_element("xpath", "//nav[@id='trail']//a[.='the cluster']").click()
+    search(browser, "n21")
+    press(browser, "\ue007")
+    assert browser.current_url.endswith("#node=n21")
+    assert "Node n21" in text(browser, "#details")
+    browser.back()
+    browser.back()
+    browser.back()
+    wait(browser, "document.getElementById('details').textContent.includes('PodGroup default/x')")
+    assert browser.current_url.endswith("#group=default/x")
+    links = "return [...document.querySelectorAll('#groups-table tbody th a')].map(a => a.getAttribute('href'))"
+    assert "#group=default/y" in browser.execute_script(links)
+
+
+def test_no_back_tick_is_left_and_labels_are_short(opened: Open) -> None:
+    browser = opened("fleet", address="#group=default/y")
+    assert "`" not in browser.execute_script("return document.querySelector('main').textContent")
+    assert browser.execute_script("return document.querySelectorAll('#details code').length") > 0
 
 
 # -------------------------------------------------------------------------------------------------------- the tables
@@ -283,6 +387,8 @@ def test_groups_and_fills_have_colours(opened: Open) -> None:
 
 def test_a_table_is_sorted_by_keys(opened: Open) -> None:
     browser = opened()
+    heads = [each.text.split(" ↕")[0] for each in browser.find_elements("css selector", "#groups-table thead th")]
+    assert heads[:5] == ["Group", "State", "Queue", "GPUs", "Waiting"]
     button = "document.querySelectorAll('#groups-table thead button')[4]"
     browser.execute_script(f"{button}.focus()")
     assert browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle") != "none"
@@ -426,7 +532,8 @@ def test_on_paper_there_is_all_of_it(opened: Open) -> None:
     assert browser.execute_script("return window.printed.rows") == 13
     opened(scheme="dark", media="print")
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    shown = "return [...document.querySelectorAll('.tools button, form, .switches')].filter((b) => b.checkVisibility())"
+    controls = ".tools button, form, .switches button, .switches select"
+    shown = f"return [...document.querySelectorAll('{controls}')].filter((b) => b.checkVisibility())"
     assert browser.execute_script(shown) == []
 
 

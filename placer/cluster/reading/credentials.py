@@ -29,7 +29,7 @@ from placer.extras import how_to_install
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Account", "Caller", "Credentials", "context_namespace", "find_account"]
+__all__ = ["Account", "Caller", "Credentials", "context_name", "context_namespace", "find_account"]
 
 #: Connections that are kept; as many requests may be under way at once without opening new ones.
 _CONNECTIONS = 32
@@ -172,12 +172,23 @@ def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Ac
         The file or the context is not there, or the library that reads them is not installed.
     """
     file = _kubeconfig(kubeconfig, context)
-    if file is None:
-        return _read_service_account
-    if context is None:
-        with _told_as(UsageError, f"kubeconfig {file}"):
-            context = str(_library().config.list_kube_config_contexts(config_file=file)[1]["name"])
-    return partial(_read_kubeconfig, file, context)
+    name = context_name(kubeconfig, context)
+    return _read_service_account if file is None or name is None else partial(_read_kubeconfig, file, name)
+
+
+def context_name(kubeconfig: str | None, context: str | None) -> str | None:
+    """The name of the context, as :func:`find_account` finds it; None: there is none, in a pod.
+
+    Raises
+    ------
+    UsageError
+        The file is not there, or the library that reads it is not installed.
+    """
+    file = _kubeconfig(kubeconfig, context)
+    if file is None or context is not None:
+        return context
+    with _told_as(UsageError, f"kubeconfig {file}"):
+        return str(_library().config.list_kube_config_contexts(config_file=file)[1]["name"])
 
 
 def _kubeconfig(stated: str | None, context: str | None) -> str | None:

@@ -49,7 +49,7 @@ function makePlaces() {
 
 function newPlace(index, name, tier, tierName, parent) {
   const sums = { has: zeros(), held: [zeros(), zeros()], free: [zeros(), zeros()], closed: [zeros(), zeros()] };
-  return { index, name, tier, tierName, parent, children: [], direct: [], depth: 0, start: 0, end: 0, below: 0, sums };
+  return { index, name, short: name, tier, tierName, parent, children: [], direct: [], depth: 0, start: 0, end: 0, below: 0, sums };
 }
 
 function zeros() {
@@ -190,21 +190,54 @@ function ownerName(owner) {
   return owner < groupCount ? groupName(owner) : data.applications[owner - groupCount];
 }
 
-/** What each owner takes of a node's scarcest resource, and how much of it is evicted or moved: owner to shares. */
-function sharesOfNode(node, when, changesOnly) {
-  const has = amounts[data.nodes.allocatable[node]];
-  const { resource } = fillOfNode(node, when);
-  const found = new Map();
-  if (resource === NOTHING) return found;
-  for (const pod of podsOfNode(node, when)) {
-    const owner = changesOnly && !hasChanged(pod) ? NOTHING : ownerOf(pod);
-    const share = amounts[data.pods.requests[pod]][resource] / Math.max(has[resource], 1);
-    if (!found.has(owner)) found.set(owner, { share: 0, [EVICTED]: 0, [MOVED]: 0 });
-    const shares = found.get(owner);
-    shares.share += share;
-    const mark = markOf(pod, when);
-    if (mark !== null) shares[mark] += share;
+/** Pods of each group that have no node, before and after. */
+const waitingPods = [BEFORE, AFTER].map(() => Array.from({ length: groupCount }, () => []));
+data.pods.group.forEach((group, pod) => {
+  if (group === NOTHING) return;
+  const pending = data.pods.state[pod] === "p";
+  if (pending) waitingPods[BEFORE][group].push(pod);
+  if (data.pods.after[pod] === NOTHING && (pending || data.pods.before[pod] !== NOTHING)) waitingPods[AFTER][group].push(pod);
+});
+
+/** Groups of which pods wait: by priority, then the oldest first. */
+const waitingGroups = [BEFORE, AFTER].map((when) => [...waitingPods[when].keys()]
+  .filter((group) => waitingPods[when][group].length)
+  .sort(byUrgency));
+
+function byUrgency(one, other) {
+  const { priority, created } = data.groups;
+  return priority[other] - priority[one] || (created[one] ?? Infinity) - (created[other] ?? Infinity) || one - other;
+}
+
+/** Resources that the large numbers count: GPUs of any vendor, and where no node has one cpu. */
+const measured = [(resource) => resource.gpu, (resource) => resource.name === "cpu"]
+  .map((is) => resources.map((_, index) => index).filter((index) => is(resources[index]) && data.nodes.allocatable.some((vector) => amounts[vector][index] > 0)))
+  .find((found) => found.length) || [];
+const measuredName = measured.length && resources[measured[0]].gpu ? "GPUs" : "CPUs";
+
+/** How much of what is measured pods ask for. */
+function measuredOf(pods) {
+  return pods.reduce((sum, pod) => sum + measured.reduce((total, resource) => total + amounts[data.pods.requests[pod]][resource], 0), 0);
+}
+
+function measuredText(amount) {
+  return measured.length ? amountText(measured[0], amount) : "0";
+}
+
+/** What there is, is used, is free for a pod, is free and of no use, and is waited for. */
+function numbersAt(when) {
+  const found = { all: 0, used: 0, free: 0, stranded: 0, waiting: 0 };
+  const lists = data.decided && when === AFTER ? data.stranded.after : data.stranded.before;
+  for (const resource of measured) {
+    const useless = new Set(lists.filter((each) => each.resource === resources[resource].name).flatMap((each) => each.nodes));
+    for (let node = 0; node < nodeCount; node += 1) {
+      const left = Math.max(0, freeOfNode(node, resource, when));
+      found.all += amounts[data.nodes.allocatable[node]][resource];
+      found.used += amounts[held[when][node]][resource];
+      found[closed.has(node) || useless.has(node) ? "stranded" : "free"] += left;
+    }
   }
+  for (const group of waitingGroups[when]) found.waiting += measuredOf(waitingPods[when][group]);
   return found;
 }
 
@@ -234,6 +267,40 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028
 /** A text as it may be shown: characters that are not seen, or that turn others round, by their number. */
 function shown(text) {
   return String(text).replace(UNSEEN, (character) => `\\u{${character.charCodeAt(0).toString(16)}}`);
+}
+
+const DAY = 86400;
+const HOUR = 3600;
+
+/** How long ago something was when the cluster was looked at, as kubectl writes it; where that is not known the date. */
+function ageText(created) {
+  if (created === null) return "";
+  if (data.moment === null) return dateText(created).slice(0, 11);
+  const seconds = Math.max(0, data.moment - created);
+  if (seconds >= 2 * DAY) return `${Math.floor(seconds / DAY)}d`;
+  if (seconds >= 2 * HOUR) return `${Math.floor(seconds / HOUR)}h`;
+  return seconds >= 120 ? `${Math.floor(seconds / 60)}m` : `${seconds}s`;
+}
+
+/** ``27 Nov 2026, 14:03 UTC``. */
+function dateText(seconds) {
+  const parts = new Date(seconds * 1000).toUTCString().split(" "); // Fri, 27 Nov 2026 14:03:00 GMT
+  return `${Number(parts[1])} ${parts[2]} ${parts[3]}, ${parts[4].slice(0, 5)} UTC`;
+}
+
+/** Names without what all of them begin with, up to a mark between words: ``n03`` of ``rack-1-n03``. */
+function shortNames(names) {
+  if (names.length < 2) return names;
+  let common = names[0].length;
+  for (const name of names) {
+    let same = 0;
+    while (same < common && name[same] === names[0][same]) same += 1;
+    common = same;
+  }
+  const from = Math.max(...["-", ".", "/", "_", ":"].map((mark) => names[0].lastIndexOf(mark, common - 1))) + 1;
+  const short = names.map((name) => name.slice(common ? from : 0));
+  const dot = short.every((name) => name.indexOf(".") > 0) ? short.map((name) => name.slice(0, name.indexOf("."))) : short;
+  return new Set(dot).size === names.length ? dot : short;
 }
 
 function counted(count, word) {
@@ -289,3 +356,10 @@ const countedResources = resources.map((_, index) => index)
   .filter((index) => data.nodes.allocatable.some((vector) => amounts[vector][index] > 0));
 
 makePlaces();
+
+/** Node to its name beside the others of its domain. */
+const shortNode = new Array(nodeCount);
+for (const place of places) {
+  shortNames(place.direct.map((node) => data.nodes.name[node])).forEach((name, index) => { shortNode[place.direct[index]] = name; });
+  shortNames(place.children.map((index) => places[index].name)).forEach((name, index) => { places[place.children[index]].short = name; });
+}

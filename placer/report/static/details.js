@@ -3,18 +3,40 @@
 const LISTED = 24; // nodes or pods of one thing; the table of pods has all
 const panel = make("aside", { id: "details", "aria-label": "Details", tabindex: "-1" });
 
-/** Choose a thing, show what is known of it, and where asked for bring both into view. */
+/** Choose a thing, show the details of it, and where asked for bring both into view. */
 function select(kind, index, reveal) {
   state.selected = { kind, index };
   state.cursor = state.selected;
-  clear(panel, detailsOf(kind, index));
+  showPanel();
   if (reveal) {
-    const root = kind === "domain" ? index : kind === "node" ? placeOfNode[index] : rootOfGroup(index);
-    zoom(root);
-    document.getElementById("picture").scrollIntoView({ block: "start" });
+    zoom(kind === "domain" ? index : kind === "node" ? placeOfNode[index] : rootOfGroup(index));
+    document.getElementById("picture").scrollIntoView({ block: "nearest" });
     panel.focus({ preventScroll: true });
   }
   draw();
+}
+
+/** Choose nothing: the whole cluster, and next to it the list of what waits. */
+function goHome() {
+  state.selected = null;
+  state.cursor = null;
+  showPanel();
+  zoom(0);
+}
+
+function showPanel() {
+  const { selected } = state;
+  if (selected === null) {
+    clear(panel, waitingGroups[state.when].length ? waitingList() : [make("h3", {}, "Nothing waits"), detailsOf("domain", 0)]);
+    return;
+  }
+  const back = make("a", { class: "link back", href: HOME, onclick: (event) => {
+    event.preventDefault();
+    note(HOME);
+    goHome();
+  } }, waitingGroups[state.when].length ? "‹ All that waits" : "‹ The whole cluster");
+  clear(panel, make("p", {}, back), detailsOf(selected.kind, selected.index));
+  panel.scrollTop = 0;
 }
 
 /** The lowest place that holds all of a group. */
@@ -51,19 +73,21 @@ function detailsOfGroup(group) {
     make("h3", {}, `${kind[group]} `, nameOf(groupName(group))),
     facts([
       ["State", stateOfGroup(group)],
-      ["Why it waits", reason ? [make("strong", {}, reason), `: ${message[group]}`] : null],
-      ["That means", reason && data.codes[reason] ? data.codes[reason].meaning : null],
-      ["What to do", reason && data.codes[reason] ? data.codes[reason].remedy : null],
+      ["Why it waits", reason ? [make("strong", {}, reason), ": ", prose(message[group])] : null],
+      ["What to do", reason && data.codes[reason] ? prose(data.codes[reason].remedy) : null],
+      ["That means", reason && data.codes[reason] ? prose(data.codes[reason].meaning) : null],
       ["Pods", [
-        `${before[group]} ran before`, evicted[group] ? `${evicted[group]} evicted` : "", moved[group] ? `${moved[group]} moved` : "",
-        `${added[group]} placed now`, `${left[group]} waiting`,
+        before[group] ? `${before[group]} ran before` : "", evicted[group] ? `${evicted[group]} evicted` : "", moved[group] ? `${moved[group]} moved` : "",
+        added[group] ? `${added[group]} placed now` : "", left[group] ? `${left[group]} waiting` : "",
       ].filter(Boolean).join(", ") + (least[group] ? `; at least ${least[group]} together` : "")],
       ["Each asks for", requestsOf(podsOfGroup[group])],
       ["Where", whereIs(group)],
       ["Tier", tier[group] === null ? null : String(tier[group])],
+      ["Leaf switches", data.groups.leaves[group] === null ? null : String(data.groups.leaves[group])],
       ["Asked for", asked[group]],
       ["Queue", queue[group]],
-      ["Priority", String(priority[group])],
+      ["Priority", priority[group].toLocaleString("en")],
+      ["Age", ageText(data.groups.created[group])],
       ["Others would", othersOf(group)],
     ]),
     nodesOf(group),
@@ -100,7 +124,7 @@ function othersOf(group) {
 
 /** What becomes of a group under a policy. */
 function fateText(fate) {
-  if (fate === null) return "not told";
+  if (fate === null) return "not known";
   const [admitted, placed, tier, domain] = fate;
   if (!placed) return "waits";
   const where = domain !== null ? ` in ${domain}` : "";
@@ -177,7 +201,7 @@ function closedOf(place) {
 }
 
 function amountsTable(has, taken, free) {
-  const head = ["Resource", "There is", "Taken", "Free"].map((text, index) => make("th", { scope: "col", class: index ? "number" : null }, text));
+  const head = ["Resource", "In all", "Taken", "Free"].map((text, index) => make("th", { scope: "col", class: index ? "number" : null }, text));
   const rows = countedResources.filter((resource) => has[resource] || taken[resource]).map((resource) => make(
     "tr",
     {},
@@ -185,7 +209,7 @@ function amountsTable(has, taken, free) {
     [has[resource], taken[resource], free[resource]]
       .map((amount) => make("td", { class: "number" }, amountText(resource, amount))),
   ));
-  return make("table", { class: "small", "aria-label": "What there is, what is taken and what is free" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
+  return make("table", { class: "small", "aria-label": "Amounts in all, taken and free" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
 }
 
 function zonesOf(node) {

@@ -30,14 +30,19 @@ function nameOf(text) {
   return make("bdi", { class: "name" }, text);
 }
 
-/** A name that leads to what is known of the thing. */
+/** A name that leads to the details of the thing, by an address that can be copied. */
 function linkTo(kind, index, text) {
-  return make("button", { type: "button", class: "link", onclick: () => select(kind, index, true) }, nameOf(text));
+  return make("a", { class: "link", href: addressOf(kind, index), onclick: (event) => follow(event, kind, index) }, nameOf(text));
+}
+
+/** A text with what stands between back-ticks in it as code. */
+function prose(text) {
+  return text.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
 }
 
 /** A bar of a share between 0 and 1; what it says stands beside it as text. */
-function bar(share, bound) {
-  const full = make("span", { class: share > 1 ? "full over" : "full" });
+function bar(share, bound, kind = "") {
+  const full = make("span", { class: `full ${share > 1 && !kind ? "over" : kind}`.trim() });
   full.style.width = `${Math.min(1, Math.max(0, share)) * 100}%`;
   const track = make("span", { class: "bar", "aria-hidden": "true" }, full);
   if (bound !== undefined && bound !== null) {

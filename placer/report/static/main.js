@@ -14,7 +14,7 @@ function searchBox() {
   const results = make("div", { id: "results", "aria-live": "polite" });
   const input = make("input", { id: "search", type: "search", autocomplete: "off", spellcheck: "false", placeholder: "group, domain, node or pod" });
   input.addEventListener("input", () => clear(results, resultsOf(input.value)));
-  const form = make("form", { role: "search", onsubmit: (event) => { event.preventDefault(); results.querySelector("button")?.click(); } },
+  const form = make("form", { role: "search", onsubmit: (event) => { event.preventDefault(); results.querySelector("a")?.click(); } },
     make("label", { for: "search" }, "Where is "), input, results);
   return form;
 }
@@ -69,41 +69,79 @@ function hintOf(kind, index) {
 
 // ------------------------------------------------------------------------------------------------------------ all of it
 
-function filesText() {
-  const { instance, placement, comparison } = data.files;
+/** When and where the cluster was as shown, and which files say so. */
+function sourceText() {
+  const { instance: paths, placement, comparison } = data.files;
+  const base = (path) => path.replace(/^.*\//, "");
+  const instance = paths.map(base);
   const names = instance.length > 3 ? `${instance.slice(0, 3).join(", ")} and ${instance.length - 3} more` : instance.join(", ");
-  return [names, placement ? `placed by ${placement}` : "as it is, nothing decided", comparison ? `compared in ${comparison}` : ""].filter(Boolean).join("; ");
+  const from = data.live ? "read from the cluster" : `from ${names}`;
+  return [
+    data.moment === null ? "date not known" : dateText(data.moment),
+    from,
+    placement ? `placement ${base(placement)}` : data.decided ? "" : "nothing decided yet",
+    comparison ? `compared in ${base(comparison)}` : "",
+  ].filter(Boolean).join(" · ");
 }
 
 /** Redraw for paper, which is light and has another width, and back. */
 function wirePrint() {
-  window.addEventListener("beforeprint", () => { printTables(true); ink = null; draw(); });
-  window.addEventListener("afterprint", () => { printTables(false); ink = null; draw(); });
+  const folds = [...document.querySelectorAll("details")];
+  const wereOpen = new Set();
+  window.addEventListener("beforeprint", () => {
+    printTables(true);
+    for (const fold of folds) {
+      if (fold.open) wereOpen.add(fold);
+      fold.open = true;
+    }
+    ink = null;
+    draw();
+  });
+  window.addEventListener("afterprint", () => {
+    printTables(false);
+    for (const fold of folds) fold.open = wereOpen.has(fold);
+    ink = null;
+    draw();
+  });
   matchMedia("print").addEventListener("change", () => { ink = null; draw(); });
 }
 
+/** Load the page again every so often, unless the reader is at work in it. */
+function wireReload() {
+  if (!data.every) return;
+  setInterval(() => {
+    const busy = document.hidden || document.getElementById("search").value || document.activeElement?.tagName === "INPUT";
+    if (!busy) location.reload();
+  }, data.every * 1000);
+}
+
 function start() {
-  clear(document.getElementById("files"), filesText());
-  document.title = `placer report: ${shown(data.files.instance[0])}`;
+  clear(document.getElementById("cluster"), nameOf(data.cluster));
+  clear(document.getElementById("files"), sourceText());
+  document.title = `${shown(data.cluster)}: placer report`;
+  document.querySelector("header").append(searchBox());
   const main = document.getElementById("main");
-  clear(main, searchBox(), overviewSection(), pictureSection());
+  clear(main, overviewSection(), pictureSection());
   document.body.append(tip);
-  drawTrail();
-  select("domain", 0, false);
+  goHome();
   wirePicture();
   performance.mark("picture");
   requestAnimationFrame(() => setTimeout(rest, 0)); // what is below may wait until the picture is seen
 }
 
 function rest() {
-  const made = [disturbedSection, comparisonSection, groupsSection, strandedSection, domainsSection, nodesSection, queuesSection, podsSection, violationsSection, findingsSection]
+  const made = [disturbedSection, groupsSection, comparisonSection, strandedSection, domainsSection, nodesSection, queuesSection, podsSection, violationsSection, findingsSection, valuesSection]
     .map((build) => build())
     .filter(Boolean);
   append(document.getElementById("main"), made);
-  const links = [...document.querySelectorAll("main > section")].map((each) => make("li", {}, make("a", { href: `#${each.id}` }, each.querySelector("h2").textContent)));
-  document.querySelector("header").append(make("nav", { "aria-label": "Sections" }, make("ul", { class: "sections" }, links)));
-  document.querySelector("header").append(make("p", { class: "made" }, `made by placer ${data.placer}`));
+  const links = made.map((each) => make("li", {}, make("a", { href: `#${each.id}` }, each.querySelector("h2").textContent)));
+  const foot = document.getElementById("picture");
+  foot.append(make("nav", { "aria-label": "Sections" }, make("ul", { class: "sections" }, make("li", { class: "hint" }, "Below:"), links)));
+  document.body.append(make("footer", {}, `made by placer ${data.placer}`));
   wirePrint();
+  wireReload();
+  window.addEventListener("popstate", arrive);
+  if (location.hash) arrive();
   performance.mark("tables");
 }
 

@@ -5,9 +5,11 @@ const BAND = 26;
 const TALLEST = 300; // pixels of the part with the nodes
 const LARGEST = 110; // of one node
 const STRIP = 54; // of what waits
-const COLOURS = 8;
+const APART = 3; // between the nodes of two domains
+const FADED = 0.22;
 
-const state = { when: data.decided ? AFTER : BEFORE, changes: false, byFill: false, root: 0, selected: null, cursor: null };
+/** ``mode`` is what the reader has chosen that colours mean; null: nothing. */
+const state = { when: data.decided ? AFTER : BEFORE, changes: false, mode: null, root: 0, selected: null, cursor: null };
 
 const canvas = make("canvas", {
   id: "canvas",
@@ -19,29 +21,6 @@ const tip = make("div", { id: "tip", "aria-hidden": "true", hidden: true });
 const spoken = make("p", { class: "spoken", role: "status" });
 const trail = make("nav", { id: "trail", "aria-label": "Domains above the picture" });
 
-/** Colours of owners go round in the order in which they lie in the picture, so that neighbours differ. */
-const colourOf = new Int16Array(groupCount + data.applications.length).fill(NOTHING);
-/** Groups of which pods wait, those first that wait for most. */
-const waiting = [];
-
-function makeColours() {
-  let next = 0;
-  const give = (owner) => {
-    if (owner !== NOTHING && colourOf[owner] === NOTHING) {
-      colourOf[owner] = next % (2 * COLOURS);
-      next += 1;
-    }
-  };
-  for (const node of nodeOrder) {
-    for (const pod of podsOfNode(node, AFTER)) give(ownerOf(pod));
-  }
-  for (let group = 0; group < groupCount; group += 1) {
-    if (podsOfGroup[group].length) give(ownerOf(podsOfGroup[group][0]));
-    if (data.groups.waiting[group]) waiting.push(group);
-  }
-  waiting.sort((one, other) => data.groups.waiting[other] - data.groups.waiting[one]);
-}
-
 // ------------------------------------------------------------------------------------------------------- where what is
 
 /** Measures of the picture as it is shown now. */
@@ -52,7 +31,7 @@ function layout() {
   const count = Math.max(1, root.end - root.start);
   const rows = Math.ceil(count / Math.max(1, Math.floor(width / LARGEST)));
   const nodes = Math.max(BAND * 2, Math.min(TALLEST, rows * LARGEST));
-  const strip = waiting.length ? STRIP : 0;
+  const strip = waitingGroups[state.when].length ? STRIP : 0;
   const shape = { root, width, top, nodes, strip, height: top + nodes + strip, scale: width / count };
   shape.labelled = count < 300 && everyTile(root, shape, (grid) => grid.width > 62 && grid.height > 34);
   return shape;
@@ -72,7 +51,7 @@ function spanOf(place, shape) {
 function gridOf(place, shape) {
   const count = place.direct.length;
   const { x } = spanOf(place, shape);
-  const width = count * shape.scale;
+  const width = count * shape.scale - (shape.scale > 4 ? APART : 0);
   const y = shape.top;
   const height = shape.nodes - 4;
   const columns = Math.min(count, Math.max(1, Math.round(Math.sqrt((count * width) / height))));
@@ -92,15 +71,17 @@ function tileOf(node, shape) {
 
 /** Rectangles of the groups that wait, as wide as they have pods that wait; those that come too late are left out. */
 function waitingTiles(shape) {
-  const total = waiting.reduce((sum, group) => sum + data.groups.waiting[group], 0);
-  const room = shape.width - Math.min(shape.width / 2, waiting.length * 8);
+  const groups = waitingGroups[state.when];
+  const pods = waitingPods[state.when];
+  const total = groups.reduce((sum, group) => sum + pods[group].length, 0);
+  const room = shape.width - Math.min(shape.width / 2, groups.length * 8);
   const y = shape.height - 30;
   const found = [];
   let x = 0;
-  for (const group of waiting) {
-    const width = 7 + (data.groups.waiting[group] / total) * room;
+  for (const group of groups) {
+    const width = 7 + (pods[group].length / total) * room;
     if (x + 7 > shape.width) break;
-    found.push({ group, x, y, width: Math.min(width, shape.width - x) - 1, height: 26 });
+    found.push({ group, x, y, width: Math.min(width, shape.width - x) - 2, height: 26 });
     x += width;
   }
   return found;
@@ -142,11 +123,13 @@ function readInk() {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
   ink = {
-    text: get("--text"), back: get("--back"), band: get("--band"), full: get("--band-full"), free: get("--free"),
-    other: get("--other"), bad: get("--bad"), moved: get("--warn"), focus: get("--focus"), font: style.fontFamily,
+    text: get("--text"), back: get("--back"), band: get("--band"), full: get("--band-full"), free: get("--free"), line: get("--line"),
+    other: get("--other"), ran: get("--ran"), fresh: get("--new"), waits: get("--waits"), bad: get("--bad"), moved: get("--warn"), focus: get("--focus"),
+    font: style.fontFamily,
     gangs: Array.from({ length: COLOURS }, (_, index) => get(`--gang-${index}`)),
-    fills: Array.from({ length: 6 }, (_, index) => get(`--fill-${index}`)),
+    steps: Array.from({ length: STEPS }, (_, index) => get(`--step-${index}`)),
   };
+  ink.fills = [ink.free, ...ink.steps];
   ink.striped = ink.gangs.map(striped);
   ink.marks = {
     [EVICTED]: { plain: ink.bad, hatched: hatched(ink.bad, [[0, 0, 12, 12], [0, 12, 12, 0]]) },
@@ -190,13 +173,15 @@ function striped(colour) {
 
 /** Colour of an owner; stripes only where there is room for them to be seen as such. */
 function paintOf(owner, room) {
-  if (owner === NOTHING) return ink.other;
-  const colour = colourOf[owner];
+  const colour = colourOf.get(owner);
+  if (colour === undefined) return ink.other;
   return colour < COLOURS || room < 10 ? ink.gangs[colour % COLOURS] : ink.striped[colour - COLOURS];
 }
 
 function draw() {
   if (ink === null) readInk();
+  if (modeNow().id === BY_GROUP) makeColours();
+  drawLegend();
   const shape = layout();
   const ratio = window.devicePixelRatio || 1;
   canvas.style.height = `${shape.height}px`;
@@ -223,14 +208,17 @@ function drawPlace(pen, place, shape) {
 
 /** A band with its fill from the left; that of a domain without domains goes down to its nodes. */
 function drawBand(pen, place, x, y, width, shape) {
-  const height = (place.children.length ? y + BAND : shape.top - 3) - y - 1;
-  const gap = width > 6 ? 1 : 0;
+  const height = (place.children.length ? y + BAND : shape.top - 3) - y - 2;
+  const gap = width > 6 ? 2 : 0;
   const { share } = fillOfPlace(place, state.when);
   pen.fillStyle = ink.band;
   pen.fillRect(x, y, width - gap, height);
   pen.fillStyle = ink.full;
   pen.fillRect(x, y, Math.min(1, share) * (width - gap), height);
-  if (width > 34) write(pen, `${place.name}  ${percent(share)}`, x + 6, y + BAND / 2, width - 12);
+  if (width <= 24) return;
+  const fits = (text) => pen.measureText(shown(text)).width <= width - 12;
+  const texts = [`${place.name}  ${percent(share)}`, `${place.short}  ${percent(share)}`, place.short];
+  write(pen, texts.find(fits) || place.short, x + 6, y + BAND / 2 - 1, width - 10);
 }
 
 /** Text as far as there is room for it. */
@@ -258,11 +246,14 @@ function drawNodes(pen, place, shape) {
 
 function drawTile(pen, node, tile, labelled) {
   const { share } = fillOfNode(node, state.when);
-  pen.fillStyle = state.byFill ? ink.fills[fillClass(share)] : ink.free;
-  pen.fillRect(tile.x, tile.y, tile.width, tile.height);
-  if (!state.byFill) drawShares(pen, node, tile);
+  if (modeNow().id === BY_FILL) drawFill(pen, node, share, tile);
+  else {
+    pen.fillStyle = ink.free;
+    pen.fillRect(tile.x, tile.y, tile.width, tile.height);
+    drawShares(pen, node, tile);
+  }
   if (markOfNode.has(node)) drawCorner(pen, ink.marks[markOfNode.get(node)].plain, tile);
-  if (share > 1 || data.nodes.notes[node]) {
+  if (share > 1 || closed.has(node)) {
     pen.strokeStyle = ink.bad;
     pen.lineWidth = 1.5;
     if (tile.width > 5) pen.strokeRect(tile.x + 1, tile.y + 1, tile.width - 2, tile.height - 2);
@@ -270,11 +261,26 @@ function drawTile(pen, node, tile, labelled) {
   if (labelled) label(pen, node, share, tile);
 }
 
-/** Name and fill of a node on a plate of the background, on which every colour leaves them readable. */
+/** How full a node is, as a colour; where changes are shown, those stand out that differ from before. */
+function drawFill(pen, node, share, tile) {
+  const same = state.changes && data.nodes.before[node] === data.nodes.after[node];
+  pen.globalAlpha = same ? FADED : 1;
+  pen.fillStyle = ink.fills[fillClass(share)];
+  pen.fillRect(tile.x, tile.y, tile.width, tile.height);
+  pen.globalAlpha = 1;
+}
+
+/** Name and fill of a node: readable on every colour of the palette, and on stripes by a plate below them. */
 function label(pen, node, share, tile) {
-  pen.fillStyle = ink.back;
-  pen.fillRect(tile.x + 3, tile.y + 3, tile.width - 6, 19);
-  write(pen, `${data.nodes.name[node]}  ${percent(share)}`, tile.x + 6, tile.y + 13, tile.width - 12);
+  const room = tile.width - 10;
+  const striped = podsOfNode(node, state.when).some((pod) => markOf(pod, state.when) !== null);
+  const long = `${shortNode[node]}  ${percent(share)}`;
+  const text = !striped && pen.measureText(shown(long)).width <= room ? long : shortNode[node];
+  if (striped) {
+    pen.fillStyle = ink.back;
+    pen.fillRect(tile.x + 2, tile.y + 3, Math.min(room, pen.measureText(shown(text)).width) + 6, 18);
+  }
+  write(pen, text, tile.x + 5, tile.y + 12, room);
 }
 
 /** A corner says that pods leave the node; of a tile without room for one, its upper edge. */
@@ -293,12 +299,12 @@ function drawCorner(pen, colour, tile) {
 }
 
 function drawShares(pen, node, tile) {
-  const chosen = chosenOwner();
+  const mode = modeNow();
   let y = tile.y + tile.height;
-  for (const [owner, { share, ...marked }] of sharesOfNode(node, state.when, state.changes)) {
+  for (const { key, faded, share, ...marked } of sharesOfNode(node, state.when).values()) {
     const height = Math.min(share * tile.height, y - tile.y);
-    pen.globalAlpha = chosen === null || chosen === owner ? 1 : 0.18;
-    pen.fillStyle = paintOf(owner, Math.min(tile.width, height));
+    pen.globalAlpha = faded ? FADED : 1;
+    pen.fillStyle = mode.paint(key, Math.min(tile.width, height));
     pen.fillRect(tile.x, y - height, tile.width, height);
     for (const [what, part] of Object.entries(marked).filter(([, part]) => part > 0)) {
       const most = (height * part) / share;
@@ -310,12 +316,6 @@ function drawShares(pen, node, tile) {
   pen.globalAlpha = 1;
 }
 
-/** Whose colour stands out; null: nobody's. */
-function chosenOwner() {
-  const chosen = state.selected && state.selected.kind === "group" ? podsOfGroup[state.selected.index] : [];
-  return chosen.length ? ownerOf(chosen[0]) : null;
-}
-
 /** 0 is empty, 5 is full. */
 function fillClass(share) {
   if (share <= 0) return 0;
@@ -323,20 +323,19 @@ function fillClass(share) {
 }
 
 function drawWaiting(pen, shape) {
-  const pods = waiting.reduce((sum, group) => sum + data.groups.waiting[group], 0);
+  const groups = waitingGroups[state.when];
+  const pods = groups.reduce((sum, group) => sum + waitingPods[state.when][group].length, 0);
   const tiles = waitingTiles(shape);
-  const left = waiting.length - tiles.length;
+  const left = groups.length - tiles.length;
   const more = left ? `, ${left.toLocaleString("en")} of them only in the table` : "";
-  write(pen, `Waiting: ${counted(pods, "pod")} of ${counted(waiting.length, "group")}${more}`, 0, shape.height - 42, shape.width);
-  for (const tile of tiles) {
-    pen.fillStyle = paintOf(podsOfGroup[tile.group].length ? ownerOf(podsOfGroup[tile.group][0]) : NOTHING, tile.width);
-    pen.fillRect(tile.x, tile.y, tile.width, tile.height);
-    if (tile.width > 48) {
-      pen.fillStyle = ink.back;
-      pen.fillRect(tile.x + 4, tile.y + 4, tile.width - 8, tile.height - 8);
-      write(pen, data.groups.name[tile.group], tile.x + 8, tile.y + tile.height / 2, tile.width - 16);
-    }
-  }
+  write(pen, `Waiting: ${counted(pods, "pod")} of ${counted(groups.length, "group")}${more}`, 0, shape.height - 42, shape.width);
+  const mode = modeNow();
+  const names = shortNames(groups.map((group) => data.groups.name[group]));
+  tiles.forEach((tile, index) => {
+    pen.fillStyle = WITHOUT_VALUES.includes(mode.id) ? ink.waits : mode.paint(mode.keyOf(podsOfGroup[tile.group][0]), tile.width);
+    pen.fillRect(tile.x, tile.y, Math.max(1, tile.width), tile.height);
+    if (tile.width > 30) write(pen, names[index], tile.x + 6, tile.y + tile.height / 2, tile.width - 10);
+  });
 }
 
 /** A ring around what is chosen. */
@@ -366,136 +365,3 @@ function boxesOf(kind, index, shape) {
 function isShown(node, shape) {
   return positionOf[node] >= shape.root.start && positionOf[node] < shape.root.end;
 }
-
-// ---------------------------------------------------------------------------------------------------- pointer and keys
-
-/** Show a domain as wide as the picture. */
-function zoom(index) {
-  state.root = index;
-  drawTrail();
-  draw();
-}
-
-function drawTrail() {
-  const path = pathOf(places[state.root], places[0]);
-  clear(trail, path.flatMap((place, index) => {
-    const last = index === path.length - 1;
-    const attributes = { type: "button", class: "link", "aria-current": last ? "true" : null, onclick: () => zoom(place.index) };
-    return [index ? " › " : "", make("button", attributes, nameOf(place.name))];
-  }));
-}
-
-/** What is said of a thing when it is pointed at: a line each. */
-function brief({ kind, index }) {
-  if (kind === "group") return briefOfGroup(index);
-  const isNode = kind === "node";
-  const place = places[index];
-  const { resource, share } = isNode ? fillOfNode(index, state.when) : fillOfPlace(place, state.when);
-  const free = countedResources
-    .map((each) => [each, isNode ? freeOfNode(index, each, state.when) : freeOfPlace(place, each, state.when)])
-    .map(([each, amount]) => `${resourceName(each)} ${amountText(each, amount)}`);
-  const lines = [
-    isNode ? data.nodes.name[index] : `${place.name}${tierText(place)}: ${counted(place.end - place.start, "node")}`,
-    resource === NOTHING ? "empty" : `${percent(share)} of ${resourceName(resource)} is taken`,
-    `free: ${free.join(", ")}`,
-  ];
-  if (!isNode) return lines;
-  const owners = [...sharesOfNode(index, state.when, false).keys()];
-  const names = owners.slice(0, 5).map(ownerName);
-  if (owners.length > 5) names.push(`${owners.length - 5} more`);
-  if (names.length) lines.push(names.join(", "));
-  if (data.nodes.notes[index]) lines.push(data.nodes.notes[index]);
-  lines.push(...leavingText(index));
-  return lines;
-}
-
-/** How many pods leave a node, a line for each way. */
-function leavingText(node) {
-  const counts = { [EVICTED]: 0, [MOVED]: 0, [LOST]: 0 };
-  for (const pod of podsOfNode(node, BEFORE)) if (fateOf(pod)) counts[fateOf(pod)] += 1;
-  const words = { [EVICTED]: "evicted", [MOVED]: "moved away", [LOST]: "lost with the node" };
-  return Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${counted(count, "pod")} ${words[what]}`);
-}
-
-function briefOfGroup(group) {
-  const lines = [groupName(group), `${stateOfGroup(group)}: ${counted(data.groups.waiting[group], "pod")} without a node`];
-  if (data.groups.code[group]) lines.push(`${data.groups.code[group]}: ${data.groups.message[group]}`);
-  return lines;
-}
-
-function tierText(place) {
-  const names = [place.tier === null ? "" : `tier ${place.tier}`, place.tierName].filter(Boolean);
-  return names.length ? ` (${names.join(", ")})` : "";
-}
-
-function hover(event) {
-  const box = canvas.getBoundingClientRect();
-  const found = at(event.clientX - box.left, event.clientY - box.top);
-  tip.hidden = found === null;
-  canvas.classList.toggle("on", found !== null);
-  if (found === null) return;
-  clear(tip, brief(found).map((line, index) => make(index ? "div" : "strong", {}, line)));
-  const left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
-  const below = event.clientY + 18 + tip.offsetHeight < window.innerHeight;
-  tip.style.left = `${Math.max(4, left)}px`;
-  tip.style.top = `${below ? event.clientY + 18 : event.clientY - tip.offsetHeight - 12}px`;
-}
-
-function click(event) {
-  const box = canvas.getBoundingClientRect();
-  const found = at(event.clientX - box.left, event.clientY - box.top);
-  if (found) open(found);
-}
-
-/** Choose a thing; a domain is opened, and that on top of the picture is left. */
-function open(found) {
-  if (found.kind === "domain") {
-    const isRoot = found.index === state.root;
-    zoom(isRoot ? Math.max(0, places[found.index].parent) : found.index);
-  }
-  select(found.kind, found.index, false);
-}
-
-/** The cursor goes along: to the next of its kind in the same place, up to what holds it, or down to the first in it. */
-function moved(cursor, key) {
-  const place = cursor.kind === "node" ? places[placeOfNode[cursor.index]] : places[cursor.index];
-  const inside = cursor.kind === "domain" ? contentsOf(place) : [];
-  if (key === "ArrowDown") return inside[0] || cursor;
-  const above = cursor.kind === "node" ? place : places[place.parent];
-  if (cursor.kind === "domain" && (place.index === state.root || !above)) return cursor;
-  if (key === "ArrowUp") return { kind: "domain", index: above.index };
-  const beside = contentsOf(above);
-  const index = beside.findIndex((each) => each.kind === cursor.kind && each.index === cursor.index);
-  return beside[index + (key === "ArrowRight" ? 1 : -1)] || cursor;
-}
-
-function contentsOf(place) {
-  const nodes = place.direct.map((index) => ({ kind: "node", index }));
-  return [...nodes, ...place.children.map((index) => ({ kind: "domain", index }))];
-}
-
-function press(event) {
-  state.cursor ||= { kind: "domain", index: state.root };
-  if (["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight"].includes(event.key)) state.cursor = moved(state.cursor, event.key);
-  else if (event.key === "Enter" || event.key === " ") open(state.cursor);
-  else if (event.key === "Escape") {
-    zoom(Math.max(0, places[state.root].parent));
-    state.cursor = { kind: "domain", index: state.root };
-  } else return;
-  event.preventDefault();
-  clear(spoken, brief(state.cursor).join("; "));
-  draw();
-}
-
-function wirePicture() {
-  canvas.addEventListener("mousemove", hover);
-  canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
-  canvas.addEventListener("click", click);
-  canvas.addEventListener("keydown", press);
-  canvas.addEventListener("focus", draw);
-  canvas.addEventListener("blur", draw);
-  new ResizeObserver(() => draw()).observe(canvas.parentElement);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { ink = null; draw(); });
-}
-
-makeColours();

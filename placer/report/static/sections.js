@@ -1,4 +1,4 @@
-// The sections of the page: the answer in words, the picture, and every fact of it in tables.
+// The sections of the page: the answer, large numbers, the picture, and every fact of it in tables.
 
 /** A column of a resource: what is free of it. */
 function freeColumn(resource, free) {
@@ -23,17 +23,66 @@ function scarcestColumn(fill) {
   return { label: "Scarcest", value: (row) => (fill(row).resource === NOTHING ? "" : resourceName(fill(row).resource)) };
 }
 
+const tiles = make("dl", { class: "tiles" });
+
 function overviewSection() {
+  const invalid = data.verdict.word === "INVALID";
+  drawTiles();
+  return make(
+    "section",
+    { id: "overview", "aria-label": "The answer" },
+    make("p", { class: invalid ? "headline bad" : "headline" }, data.headline),
+    tiles,
+  );
+}
+
+/** The large numbers, each with a bar and a line below it. */
+function drawTiles() {
+  const numbers = numbersAt(state.when);
+  const waits = waitingGroups[state.when];
+  const pods = waits.reduce((sum, group) => sum + waitingPods[state.when][group].length, 0);
+  const fits = (data.counts.find(([term]) => term === "still fits") || ["", ""])[1];
+  const since = waits.map((group) => data.groups.created[group]).filter((each) => each !== null);
+  const share = (amount) => (numbers.all ? amount / numbers.all : 0);
+  const whole = data.decided && state.when === BEFORE ? "" : largestFit(fits);
+  const all = new Set([...waitingGroups[BEFORE], ...waitingGroups[AFTER]]).size;
+  const row = (name, amount, part, kind, hint) => make(
+    "div",
+    {},
+    make("dt", {}, name),
+    make("dd", {}, make("strong", {}, amount), make("span", { class: "hint" }, ` ${hint}`), bar(part, null, kind)),
+  );
+  clear(
+    tiles,
+    row(`${measuredName} used`, measuredText(numbers.used), share(numbers.used), "ran", `of ${measuredText(numbers.all)}, ${percent(share(numbers.used))}`),
+    row(`${measuredName} free`, measuredText(numbers.free), share(numbers.free), "good", whole),
+    row(`${measuredName} stranded`, measuredText(numbers.stranded), share(numbers.stranded), "stranded", "free, but of no use"),
+    row(`${measuredName} waiting`, measuredText(numbers.waiting), share(numbers.waiting), "waits", `for ${counted(pods, "pod")}`),
+    row("Groups waiting", waits.length.toLocaleString("en"), all ? waits.length / all : 0, "waits", waits.length && since.length && data.moment !== null ? `oldest ${ageText(Math.min(...since))}` : ""),
+  );
+}
+
+/** ``2 pods of 4 fit`` of ``1/2/4/8-GPU pods: 8/4/2/0``: the largest pods that still have room. */
+function largestFit(text) {
+  const found = /^([\d/]+)-GPU pods: ([\d,/]+)$/.exec(text);
+  if (!found) return "";
+  const [sizes, counts] = [found[1].split("/"), found[2].split("/")];
+  const place = counts.findLastIndex((count) => count !== "0");
+  return place < 0 ? "no pod fits" : `${counts[place]} ${counts[place] === "1" ? "pod" : "pods"} of ${sizes[place]} fit${counts[place] === "1" ? "s" : ""}`;
+}
+
+/** Everything that a solver says of its placement, last and folded. */
+function valuesSection() {
   const { word, sentence, stopped } = data.verdict;
-  const values = data.values.length ? valuesTable() : null;
-  return section(
-    "overview",
-    "The answer",
+  return section("overall", "Values and proofs", make(
+    "details",
+    {},
+    make("summary", {}, "How good this placement is, and how much of that is proved"),
     make("p", { class: "verdict" }, make("strong", { class: `word ${word.toLowerCase().replace(" ", "-")}` }, word), ` ${sentence}`),
     stopped ? make("p", {}, stopped) : null,
     make("dl", { class: "counts" }, data.counts.map(([term, said]) => make("div", {}, make("dt", {}, term), make("dd", {}, said)))),
-    values,
-  );
+    data.values.length ? valuesTable() : null,
+  ));
 }
 
 const BETTER = { true: "no", false: "perhaps", null: "not known" };
@@ -49,8 +98,8 @@ function valuesTable() {
       { label: "Value", value: (index) => row(index).name },
       { label: "Here", whole: true, value: (index) => row(index).number },
       { label: "Is better possible?", value: (index) => BETTER[row(index).best] },
-      { label: "What is proved", wide: true, value: (index) => row(index).proved },
-      { label: "What it measures", wide: true, value: (index) => row(index).meaning },
+      { label: "Proof", wide: true, value: (index) => row(index).proved },
+      { label: "Meaning", wide: true, value: (index) => row(index).meaning },
     ],
   }).element;
 }
@@ -60,7 +109,8 @@ function valuesTable() {
 function pictureSection() {
   const frame = make("div", { id: "frame" }, canvas);
   const shown = make("div", { class: "shown" }, trail, frame, spoken, legend());
-  return section("picture", "The cluster", make("div", { class: "switches" }, whenSwitch(), colourSwitch()), make("div", { class: "beside" }, shown, panel));
+  const heading = make("h2", { id: "picture-title" }, "The cluster");
+  return make("section", { id: "picture", "aria-labelledby": "picture-title" }, make("div", { class: "switches" }, heading, whenSwitch(), colourSwitch()), make("div", { class: "beside" }, shown, panel));
 }
 
 /** Buttons of which one is pressed. */
@@ -78,35 +128,57 @@ function choice(label, options, chosen, choose) {
 
 function whenSwitch() {
   if (!data.decided) return null;
-  return choice("When", ["Before", "After", "What changes"], 1, (index) => {
+  return choice("When", ["Before", "After", "Changes"], 1, (index) => {
     state.when = index === 0 ? BEFORE : AFTER;
     state.changes = index === 2;
-    if (state.selected) clear(panel, detailsOf(state.selected.kind, state.selected.index));
+    showPanel();
+    drawTiles();
     draw();
     for (const table of tables) table.refresh();
   });
 }
 
+const modeSelect = make("select", { id: "colours", onchange: () => {
+  state.mode = modeSelect.value;
+  draw();
+} });
+
 function colourSwitch() {
-  return choice("Colours", ["Groups", "How full"], 0, (index) => {
-    state.byFill = index === 1;
-    document.getElementById("legend").classList.toggle("by-fill", state.byFill);
-    draw();
-  });
+  refreshModes();
+  return make("label", { class: "colours" }, "Colour by ", modeSelect);
+}
+
+/** The modes that there are here, and the one that holds. */
+function refreshModes() {
+  clear(modeSelect, modes.map((mode) => make("option", { value: mode.id, disabled: mode.id === BY_GROUP && !showsGroups() }, mode.label)));
+  modeSelect.value = modeNow().id;
+}
+
+const keyList = make("p", { id: "legend" });
+let keysDrawn = "";
+
+/** The meaning of the colours that are in the picture now. */
+function drawLegend() {
+  const mode = modeNow();
+  const fates = new Set(data.disturbed.pods.what);
+  const strays = closed.size > 0 || data.nodes.name.some((_, node) => fillOfNode(node, state.when).share > 1);
+  const found = [
+    ...mode.keys(),
+    ...(mode.id === BY_FILL ? [] : [["free", "free"]]),
+    ...(WITHOUT_VALUES.includes(mode.id) && waitingGroups[state.when].length ? [["waits", "waits"]] : []),
+    ...(strays ? [["bad", "cordoned, not Ready or over-full"]] : []),
+    ...(fates.has(EVICTED) || fates.has(LOST) ? [["evicted", "evicted or lost; a corner: from this node"]] : []),
+    ...(fates.has(MOVED) ? [["moved", "moved; a corner: away from this node"]] : []),
+    ...(state.changes ? [["faded", "pale: as before"]] : []),
+  ];
+  const drawn = JSON.stringify(found);
+  if (drawn === keysDrawn) return;
+  keysDrawn = drawn;
+  clear(keyList, found.map(([style, text]) => make("span", { class: "key" }, make("span", { class: `swatch ${style}`, "aria-hidden": "true" }), text)));
 }
 
 function legend() {
-  const key = (style, text) => make("span", { class: "key" }, make("span", { class: `swatch ${style}`, "aria-hidden": "true" }), text);
-  const steps = ["empty", "less than 25 %", "25 %", "50 %", "75 %", "full"];
-  return make(
-    "div",
-    { id: "legend" },
-    make("p", { class: "groups" },
-      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped, and again after ${2 * COLOURS}`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full"),
-      disturbedRow.size ? [key("evicted", "evicted or lost; a corner: from this node"), key("moved", "moved; a corner: away from this node")] : []),
-    make("p", { class: "fills" }, steps.map((text, index) => key(`fill-${index}`, text))),
-    make("p", {}, "A node is as full as its scarcest resource; bands are domains. Click a band to open it, the uppermost to go out."),
-  );
+  return [keyList, make("p", { class: "hint" }, "A node is as full as its scarcest resource. Bands are domains: click one to open it, the uppermost to go out.")];
 }
 
 // -------------------------------------------------------------------------------------------------------------- tables
@@ -119,13 +191,13 @@ function disturbedSection() {
   if (!lines.length) return null;
   const nodeOf = (column) => (row) => data.nodes.name[column[pods.pod[row]]] || "";
   const cellOf = (column) => (row) => (column[pods.pod[row]] === NOTHING ? "waits" : linkTo("node", column[pods.pod[row]], nodeOf(column)(row)));
-  return section("disturbed", "What is evicted and moved", make("div", { class: "lines" }, lines.map((line) => make("p", {}, line))), pods.pod.length ? new Table({
+  return section("disturbed", "Evicted and moved pods", make("div", { class: "lines" }, lines.map((line) => make("p", {}, line))), pods.pod.length ? new Table({
     id: "disturbed",
     caption: "Running pods that leave their nodes, and the step of the plan in which they go",
     count: pods.pod.length,
     columns: [
       { label: "Pod", value: (row) => podName(pods.pod[row]), cell: (row) => nameOf(podName(pods.pod[row])) },
-      { label: "What happens", value: (row) => FATES[pods.what[row]] },
+      { label: "Fate", value: (row) => FATES[pods.what[row]] },
       { label: "From", value: nodeOf(data.pods.before), cell: cellOf(data.pods.before) },
       { label: "To", value: nodeOf(data.pods.after), cell: cellOf(data.pods.after) },
       { label: "Goes together as", value: (row) => pods.unit[row], cell: (row) => nameOf(pods.unit[row]) },
@@ -141,44 +213,46 @@ function groupsSection() {
   const domainOf = new Map(places.filter((place) => place.index).map((place) => [place.name, place.index]));
   const shownDomain = (row) => {
     if (groups.domain[row] !== null) return groups.domain[row];
-    return groups.tier[row] === null ? "" : "no common domain";
+    return groups.tier[row] === null ? "" : "several";
   };
+  const gpusOf = podsOfGroup.map((pods) => measuredOf(pods));
+  const isGang = (row) => Number(groups.kind[row] === "PodGroup");
+  const order = (one, other) => (groups.waiting[one] === 0) - (groups.waiting[other] === 0) || (groups.waiting[one] ? 0 : isGang(other) - isGang(one)) || byUrgency(one, other);
   const table = new Table({
     id: "groups",
-    caption: "Groups: gangs, and single pods that wait; first those of which pods wait",
+    caption: "Groups: gangs, and single pods that wait. Those that wait come first, by priority and age",
     count: groupCount,
-    order: [...groups.waiting.keys()].sort((one, other) => (groups.waiting[one] === 0) - (groups.waiting[other] === 0) || one - other),
+    order: [...groups.waiting.keys()].sort(order),
     columns: [
       { label: "Group", value: groupName, cell: (row) => linkTo("group", row, groupName(row)) },
       { label: "State", value: stateOfGroup },
-      { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
+      ...(groups.priority.some(Boolean) ? [{ label: "Priority", numeric: true, value: (row) => groups.priority[row] }] : []),
+      ...(groups.queue.some(Boolean) ? [{ label: "Queue", value: (row) => groups.queue[row] || "" }] : []),
+      ...(measured.length ? [{ label: measuredName, numeric: true, value: (row) => gpusOf[row], cell: (row) => measuredText(gpusOf[row]) }] : []),
+      ...(groups.created.some(Boolean) ? [{ label: data.moment === null ? "Since" : "Age", numeric: true, value: (row) => (groups.created[row] === null ? null : -groups.created[row]), cell: (row) => ageText(groups.created[row]) }] : []),
+      { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
       ...(data.decided ? [{ label: "Placed now", numeric: true, value: (row) => groups.new[row] }] : []),
+      { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
       ...(groups.evicted.some(Boolean) ? [{ label: "Evicted", numeric: true, value: (row) => groups.evicted[row] }] : []),
       ...(groups.moved.some(Boolean) ? [{ label: "Moved", numeric: true, value: (row) => groups.moved[row] }] : []),
-      { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
-      ...(groups.code.some(Boolean) ? [
-        { label: "Reason", value: (row) => groups.code[row] || "" },
-        { label: "Why it waits", wide: true, value: (row) => groups.message[row] || "" },
-      ] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Reason", value: (row) => groups.code[row] || "" }] : []),
       ...(data.domains.kind === "HyperNode" ? [
         { label: "Domain", value: shownDomain, cell: (row) => (domainOf.has(groups.domain[row]) ? linkTo("domain", domainOf.get(groups.domain[row]), groups.domain[row]) : shownDomain(row)) },
         { label: "Tier", numeric: true, value: (row) => groups.tier[row] },
         { label: "Asked for", whole: true, value: (row) => groups.asked[row] },
-        { label: "Leaf switches", numeric: true, value: (row) => groups.leaves[row] },
       ] : []),
       { label: "Nodes", numeric: true, value: (row) => groups.nodes[row] },
-      ...(groups.queue.some(Boolean) ? [{ label: "Queue", value: (row) => groups.queue[row] || "" }] : []),
-      ...(groups.priority.some(Boolean) ? [{ label: "Priority", numeric: true, value: (row) => groups.priority[row] }] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Why it waits", wide: true, value: (row) => groups.message[row] || "", cell: (row) => make("div", { class: "clamped" }, prose(groups.message[row] || "")) }] : []),
     ],
   });
   const codes = [...new Set(groups.code.filter(Boolean))];
   return section("groups", "Groups", table.element, codes.length ? reasonsList(codes) : null);
 }
 
-/** What the reasons mean that some group has. */
+/** The meaning of the reasons that some group has. */
 function reasonsList(codes) {
-  return make("details", { open: true }, make("summary", {}, "What the reasons mean, and what to do"), facts(
-    codes.filter((code) => data.codes[code]).map((code) => [code, `${data.codes[code].meaning} ${data.codes[code].remedy}`]),
+  return make("details", {}, make("summary", {}, "The meaning of the reasons, and the remedies"), facts(
+    codes.filter((code) => data.codes[code]).map((code) => [code, [prose(data.codes[code].meaning), " ", prose(data.codes[code].remedy)]]),
   ));
 }
 
@@ -188,7 +262,7 @@ function domainsSection() {
   const fill = (row) => fillOfPlace(rows[row], state.when);
   return section("domains", "Domains", new Table({
     id: "domains",
-    caption: `Domains (${data.domains.kind === "HyperNode" ? "HyperNodes" : "regions and zones"}) and what is free under each, added up over its nodes that take pods`,
+    caption: `Domains (${data.domains.kind === "HyperNode" ? "HyperNodes" : "regions and zones"}) and the free amounts under each, added up over its nodes that take pods`,
     count: rows.length,
     columns: [
       { label: "Domain", value: (row) => rows[row].name, cell: (row) => linkTo("domain", rows[row].index, rows[row].name) },
@@ -208,7 +282,7 @@ function nodesSection() {
   const inDomain = (node) => (placeOfNode[node] ? places[placeOfNode[node]].name : "");
   return section("nodes", "Nodes", new Table({
     id: "nodes",
-    caption: "Nodes and what is free on each",
+    caption: "Nodes and the free amounts on each",
     count: nodeCount,
     columns: [
       { label: "Node", value: (node) => data.nodes.name[node], cell: (node) => linkTo("node", node, data.nodes.name[node]) },
@@ -265,7 +339,7 @@ function queuesSection() {
   const column = (label, value) => ({ label, numeric: true, value: (place) => value(rows[place]), cell: (place) => text(rows[place], value(rows[place])) });
   return section("queues", "Queues", new Table({
     id: "queues",
-    caption: "Queues: what their pods hold of what they may (capability), queues below them included",
+    caption: "Queues: the amounts that their pods hold, and their limits (capability), queues below them included",
     count: rows.length,
     columns: [
       { label: "Queue", value: (row) => rows[row].queue.name, cell: (row) => nameOf(rows[row].queue.name) },
@@ -283,8 +357,8 @@ function queuesSection() {
 function strandedSection() {
   const rows = data.decided ? data.stranded.after : data.stranded.before;
   const place = new Map(resources.map((resource, index) => [resource.name, index]));
-  const head = "What is free on nodes and no pod of this cluster could use there, running and waiting pods looked at one by one.";
-  if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} There is nothing.`));
+  const head = "Free amounts on nodes that no pod of this cluster could use there. Running and waiting pods are tried one by one.";
+  if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} Nothing is stranded.`));
   const amount = (row) => amountText(place.get(rows[row].resource), rows[row].amount);
   return section("stranded", "Stranded", make("p", {}, head), new Table({
     id: "stranded",
@@ -309,12 +383,12 @@ function violationsSection() {
   if (!data.violations.length) return null;
   return section("violations", "Broken rules", new Table({
     id: "violations",
-    caption: "What the placement breaks",
+    caption: "Rules that the placement breaks",
     count: data.violations.length,
     columns: [
       { label: "Rule", value: (row) => data.violations[row].rule },
       { label: "Of", value: (row) => data.violations[row].subjects.join(", ") },
-      { label: "What", wide: true, value: (row) => data.violations[row].message },
+      { label: "Message", wide: true, value: (row) => data.violations[row].message },
     ],
   }).element);
 }
@@ -324,13 +398,13 @@ function findingsSection() {
   const remedy = (row) => (data.codes[data.findings[row].code] || { remedy: "" }).remedy;
   return section("findings", "Findings", new Table({
     id: "findings",
-    caption: "What in the input cannot be as meant",
+    caption: "Faults of the input",
     count: data.findings.length,
     columns: [
       { label: "Finding", value: (row) => data.findings[row].code },
       { label: "Of", value: (row) => data.findings[row].object },
-      { label: "What", wide: true, value: (row) => data.findings[row].message },
-      { label: "What to do", wide: true, value: remedy },
+      { label: "Message", wide: true, value: (row) => data.findings[row].message, cell: (row) => prose(data.findings[row].message) },
+      { label: "Remedy", wide: true, value: remedy, cell: (row) => prose(remedy(row)) },
     ],
   }).element);
 }
@@ -345,7 +419,7 @@ function comparisonSection() {
   const withGpus = policies.some((each) => each.gpus);
   const table = new Table({
     id: "policies",
-    caption: "What each would bind now. The line across a bar is what is proved: no valid placement that is as good in the order of values is beyond it",
+    caption: "Pods that each would bind now. The line across a bar is a proved limit of valid placements that are as good in the order of the values",
     count: policies.length,
     columns: [
       { label: "Policy", value: (row) => policies[row].name, cell: (row) => nameOf(policies[row].name) },
@@ -362,7 +436,7 @@ function comparisonSection() {
       ...(policies.some((each) => each.error) ? [{ label: "Error", wide: true, value: (row) => policies[row].error || "" }] : []),
     ],
   });
-  return section("comparison", "Beside others", table.element, valuesBeside(policies, values), groupsBeside(groups));
+  return section("comparison", "Compared with others", table.element, valuesBeside(policies, values), groupsBeside(groups));
 }
 
 function barOf(number, bound, most, text) {
@@ -376,7 +450,7 @@ function valuesBeside(policies, values) {
   const proved = values.map(({ boundTexts }) => boundTexts.find((text) => text !== null) || "not proved");
   return new Table({
     id: "compared",
-    caption: "Values of each, in the order in which they are compared: the first that differs decides. A line is what is proved of placements that are as good in the values above",
+    caption: "Values of each, in the order in which they are compared: the first that differs decides. A line is a proved limit of placements that are as good in the values above",
     count: values.length,
     columns: [
       { label: "Value", value: (row) => values[row].name },

@@ -1,0 +1,65 @@
+"""The report of the last pass of a loop, as a page at ``/report``.
+
+It names the objects of everybody, and whoever reaches the address reads it: it is served nowhere by default.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.metrics_server import PageAnswer
+    from placer.result import Result
+    from placer.scheduling_pass import Pass
+
+__all__ = ["LiveReport"]
+
+_EARLY = b"no pass has decided anything yet\n"
+
+
+class LiveReport:
+    """Keeps the answer of the last pass, as one of the observers of a loop; the page is made when it is asked for.
+
+    Parameters
+    ----------
+    make
+        Makes the page of an answer, and of the time of its pass in seconds since the epoch.
+    """
+
+    def __init__(self, make: Callable[[Result, float], str]) -> None:
+        self._make = make
+        self._last: tuple[Result, float] | None = None  # and when its pass began
+        self._made: tuple[Result, bytes] | None = None
+        self._lock = threading.Lock()  # the page of a large cluster is made once, however many ask
+
+    def page(self) -> PageAnswer:
+        """Give the page of the last pass that decided something."""
+        with self._lock:
+            last = self._last
+            if last is None:
+                return 503, "text/plain; charset=utf-8", _EARLY
+            result, moment = last
+            if self._made is None or self._made[0] is not result:
+                self._made = result, self._make(result, moment).encode()
+            return 200, "text/html; charset=utf-8", self._made[1]
+
+    def ended(self, done: Pass) -> None:
+        """Keep the answer of a pass, where it has one."""
+        if done.result is not None:
+            self._last = done.result, done.began.timestamp()
+
+    def begun(self, _done: Pass) -> None:
+        """There is nothing to keep."""
+
+    def phase(self, _text: str) -> None:
+        """There is nothing to keep."""
+
+    def binding(self) -> None:
+        """There is nothing to keep."""
+
+    def waiting(self) -> None:
+        """There is nothing to keep."""
+
+    standing_by = undecided = paused = phase

@@ -1,0 +1,71 @@
+"""The answer in a few sentences, as the first line of the page: of the cluster, of a placement, of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from placer.document import placement_document
+from placer.gpus import gpus_in
+from placer.result import Verdict
+from placer.summary.preempting import plan_sentences
+from placer.verify import rules_said
+from placer.words import counted
+
+if TYPE_CHECKING:
+    from placer.report.answers import Answer
+
+__all__ = ["headline"]
+
+
+def headline(answer: Answer) -> str:
+    """Give the answer in one to three sentences.
+
+    Parameters
+    ----------
+    answer
+        What there is, and what comes of it.
+    """
+    if not answer.decided:
+        return _as_it_is(answer)
+    if answer.violations:
+        broken = rules_said(Counter(violation.rule for violation in answer.violations))
+        return f"The placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})."
+    if _is_plan(answer):
+        return " ".join(plan_sentences(answer.before, answer.result))
+    return " ".join(_placed(answer))
+
+
+def _is_plan(answer: Answer) -> bool:
+    placement = answer.outcome.placement
+    return bool(placement.lost or placement.wanted or placement.freed or answer.disruption.gone)
+
+
+def _as_it_is(answer: Answer) -> str:
+    instance = answer.outcome.instance
+    pending = instance.pending
+    if not pending:
+        return "No pod waits."
+    groups = sum(bool(group.pending) for group in instance.groups.values())
+    gpus = sum(gpus_in(pod.requests) for pod in pending)
+    asked = f" that ask for {counted(gpus, 'GPU')}" if gpus else ""
+    wait = "waits" if groups == 1 else "wait"
+    return f"{counted(groups, 'group')} {wait}: {counted(len(pending), 'pod')}{asked}. Nothing is decided yet."
+
+
+def _placed(answer: Answer) -> list[str]:
+    """How many of the groups and pods that wait are placed, and whether more is possible."""
+    document, pending = placement_document(answer.result), len(answer.outcome.instance.pending)
+    if not pending:
+        return ["No pod waits."]
+    admitted, groups = sum(part.admitted for part in document.groups), len(document.groups)
+    pods = len(answer.outcome.new)
+    if pods == pending:
+        found = [f"All {counted(groups, 'group')} that wait can be placed: {counted(pods, 'pod')}."]
+    else:
+        found = [
+            f"{admitted:,} of {counted(groups, 'group')} that {'waits' if groups == 1 else 'wait'} can start: "
+            f"{pods:,} of {counted(pending, 'pod')} have a place."
+        ]
+    proved = answer.stated and answer.result.verdict is Verdict.OPTIMAL
+    return [*found, *(["Proved: no placement is better."] if proved else [])]
