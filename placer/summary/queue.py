@@ -315,7 +315,7 @@ def print_messages(items: Sequence[QueueItem], console: Console) -> None:
 def _message(row: Sequence[QueueItem]) -> Text:
     """Groups with the reason that the first of them has."""
     reason = row[0].reason
-    assert reason is not None, "a waiting group has a reason"
+    assert reason is not None, "a group that waits has a reason"
     same = all(each.reason == reason for each in row)
     names = and_list(some([each.name for each in row], NAMED if same else 1))
     text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "

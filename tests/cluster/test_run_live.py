@@ -311,6 +311,7 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[..., None
     [
         (["--every", "0.2s"], '--every: found "0.2s", expected a duration of 1s to 1h, such as 30s or 1m30s'),
         (["--metrics-bind-address", ":8080"], "--metrics-bind-address: found no --every, expected one"),
+        (["--report-bind-address", ":8090"], "--report-bind-address: found no --every, expected one"),
         (
             ["--enforce", "gates", "--max-evictions-per-hour", "5"],
             "--enforce: found gates with --max-evictions-per-hour 5, expected one of the two",

@@ -350,6 +350,12 @@ def test_the_first_screen_has_the_answer_five_numbers_and_all_that_waits(opened:
     assert browser.execute_script(below) > browser.execute_script("return document.getElementById('canvas').offsetTop")
 
 
+def test_a_group_that_would_fit_waits_for_no_time(opened: Open) -> None:
+    waits = text(opened("as-is"), "#details")
+    assert "it would fit by itself" in waits
+    assert "in time" not in waits
+
+
 def test_equal_reasons_stand_once(opened: Open) -> None:
     browser = opened("many")
     waits = text(browser, "#details")

@@ -60,6 +60,7 @@ function whyOf(run) {
 function whyIn(group) {
   const { code, words, evicted, priority, new: added } = data.groups;
   if (state.when === BEFORE && data.decided) return "";
+  if (!data.decided && code[group] === "NotDecided") return "it would fit by itself";
   if (!code[group]) return evicted[group] ? "evicted by this plan" : "";
   if (code[group] !== "Outcompeted") return words[group];
   return added.every((count, other) => !count || priority[other] > priority[group]) ? "the room went to higher priorities" : words[group];
