@@ -330,7 +330,8 @@ def test_a_new_operator_follows_the_page_from_the_first_command_to_the_last(oper
     assert {each.version for each, _ in passes} == {line["version"] for _, line in passes} == {"0.1.0", "0.1.1"}
     assert {each.code for each, _ in passes} == {0}, [each for each, _ in passes if each.code]
     assert any(line["interrupted"] for _, line in passes)
-    assert all(line["incomplete"] == [] for _, line in passes)
+    # One that was to end may not have heard of its last bindings in time; above the server says that all are whole.
+    assert all(line["incomplete"] == [] for _, line in passes if not line["interrupted"])
     operator.check_nothing_is_left()
 
 
