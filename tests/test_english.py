@@ -23,12 +23,9 @@ ROOT = Path(__file__).parent.parent
 LONGEST = 30
 #: What may be left per room: sentences that are too long, "what" clauses, words of the list. Figures only fall.
 LEFT: dict[str, tuple[int, int, int]] = {
-    "CHANGELOG.md": (99, 97, 62),
-    "CONTRIBUTING.md": (16, 65, 12),
-    "README.md": (42, 83, 30),
     "deploy": (22, 10, 1),
-    "docs": (30, 112, 46),
-    "models": (186, 242, 75),
+    "docs": (3, 33, 11),
+    "models": (186, 237, 73),
     "placer": (8, 0, 1),
     "placer/cli": (1, 0, 0),
     "placer/cluster": (1, 0, 0),
