@@ -15,8 +15,8 @@ from placer.placement import Placement
 from placer.solve import solve
 from placer.verify import verify
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
-from tests.cluster.things import numa_topology
 from tests.cluster.snapshots import snapshot_of
+from tests.cluster.things import numa_topology
 from tests.netdocs import APP, REGION, WORKLOAD, ZONE, app_group, call, costs, network_topology, place, weights
 from tests.support import Document, hyper_node, node, pod_group, policy, queue
 

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -95,8 +96,7 @@ class _Around:
         """Whether something has changed that a pod asks about (C7 by label, C12, C14, C15)."""
         if self._changed_index is None:
             self._changed_index = PodIndex(self._changed, self._namespaces)
-        asked = pod.neighbours
-        if asked.units or asked.jobs:
+        if _has_unit(pod):
             return bool(self._changed)
         return any(map(self._changed_index.matching, _selectors(pod)))
 
@@ -104,18 +104,20 @@ class _Around:
         """The pods that some pods ask about."""
         if self._index is None:
             self._index, self._new = PodIndex(self.pods.values(), self._namespaces), []
-        selectors = dict.fromkeys(selector for pod in pods for selector in _selectors(pod))
-        if any(pod.neighbours.units or pod.neighbours.jobs for pod in pods):
-            yield from (pod for pod in self.pods.values() if pod.neighbours.units or pod.neighbours.jobs)
-        for selector in selectors:
+        if any(map(_has_unit, pods)):
+            yield from filter(_has_unit, self.pods.values())
+        for selector in dict.fromkeys(chain.from_iterable(map(_selectors, pods))):
             yield from self._index.matching(selector)
             yield from (pod for pod in self._new if selector.matches(pod, self._namespaces))
 
 
+def _has_unit(pod: Pod) -> bool:
+    return bool(pod.neighbours.units or pod.neighbours.jobs)
+
+
 def _selectors(pod: Pod) -> Iterator[PodSelector]:
     """Of the pods that affinity and spread of a pod ask about."""
-    asked = pod.neighbours
-    return (each.pods for each in (*asked.affinity, *asked.spread))
+    return (each.pods for asked in (pod.neighbours.affinity, pod.neighbours.spread) for each in asked)
 
 
 class _QueueUsage:

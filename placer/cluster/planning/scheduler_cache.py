@@ -109,7 +109,9 @@ class NodeRoom:
         self.holdings: dict[Key, Holding] = {}
         self._on: dict[str, set[Key]] = defaultdict(set)
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
-        self._ports: dict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)  # node, protocol, port to addresses
+        self._ports: dict[tuple[str, str, int], Counter[str]] = defaultdict(
+            Counter
+        )  # node, protocol, port to addresses
 
     def hold(self, key: Key, holding: Holding) -> None:
         """Take room for a pod that holds none."""
@@ -287,7 +289,9 @@ class SchedulerCache:
         self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
         self.rejected: dict[Key, Rejection] = {}  #: pods of this pass that their kubelets rejected
         self.stale: set[GroupKey] = set()  #: gangs with a binding that was refused here, since the cluster has changed
-        self.lost: Callable[[], str | None] = lambda: None  #: why no events come, or None; set by what feeds the cache
+        #: Why something may have happened unheard, and why no events come, or None; set by what feeds the cache.
+        self.lost: Callable[[], str | None] = lambda: None
+        self.closed: Callable[[], str | None] = lambda: None
         for key, pod in instance.pods.items():
             if pod.node is not None:
                 uid = snapshot.identities[key].uid
