@@ -1,7 +1,6 @@
 """Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves.
 
-Kubernetes looks at them when a pod is bound, and never again: those that a pod was near may have gone since, and so may
-pods that made a spread even. That is nobody's fault, but it says why new pods are kept off.
+Kubernetes checks them at binding only, and pods may have gone since. The findings say why new pods are kept off.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ Asked = TypeVar("Asked")
 def _asking(
     instance: Instance, what: Callable[[Neighbours], Iterable[Asked]]
 ) -> tuple[dict[Asked, list[Pod]], PodIndex]:
-    """What bound pods ask of neighbours to those that do, and where to find the pods that are meant."""
     bound = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
     asking: dict[Asked, list[Pod]] = defaultdict(list)
     for pod in bound:
@@ -33,7 +31,7 @@ def _asking(
 
 
 def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Bound pods in whose domain of a key no bound pod matches all their terms; who matches them itself is at home."""
+    """Bound pods in whose domain of a key no bound pod matches all their terms; a pod may match its own."""
     asking, index = _asking(instance, lambda asked: [asked.affinity] if asked.affinity else [])
     for terms, pods in asking.items():
         matching = index.matching_all(term.pods for term in terms)
@@ -45,13 +43,12 @@ def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
 
 
 def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable[Pod]) -> list[Key]:
-    """Those of some pods that share no domain with any of the others."""
     there = {domain_of(instance.nodes, pod.node, key) for pod in others} - {None}
     return sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
 
 
 def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
-    """One per term and domain in which it keeps bound pods apart that are together."""
+    """One per term and domain in which pods are together that it keeps apart."""
     asking, index = _asking(instance, lambda asked: asked.anti_affinity)
     for term, pods in asking.items():
         key = term.topology_key
@@ -65,7 +62,6 @@ def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
 
 
 def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
-    """Value of a label to the pods on nodes that have it."""
     found: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
         value = domain_of(instance.nodes, pod.node, key)
@@ -75,7 +71,7 @@ def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str
 
 
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
-    """One per constraint of bound pods: the domain of theirs that has most, more than maxSkew beyond the fewest."""
+    """One per constraint of bound pods: their fullest domain, more than maxSkew beyond the emptiest."""
     asking, index = _asking(instance, lambda asked: asked.spread)
     for limit, pods in asking.items():
         counts = _counts(instance, limit, index.matching(limit.pods))
@@ -89,7 +85,6 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
 
 
 def _counts(instance: Instance, limit: SpreadLimit, pods: Iterable[Pod]) -> Counter[str]:
-    """Every domain that counts to the pods that are counted there."""
     counting = {name: node.labels[limit.topology_key] for name, node in instance.nodes.items() if limit.counts(node)}
     found = Counter(dict.fromkeys(counting.values(), 0))
     found.update(counting[pod.node] for pod in pods if pod.node in counting)
