@@ -25,8 +25,8 @@ import numpy.typing as npt
 from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
+from placer.instance.neighbours import AffinityTerm, Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, owners_of_terms
-from placer.instance.problem import AffinityTerm, Neighbours, SpreadLimit
 
 __all__ = [
     "ANY_NUMBER",

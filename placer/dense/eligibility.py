@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.instance import Constraints, Node, Requirement, Taint, Term, Toleration
-from placer.instance.problem import UNSCHEDULABLE_TAINT
+from placer.instance.nodes import UNSCHEDULABLE_TAINT
 
 __all__ = ["Eligibility"]
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import chain
 
 from placer.instance import Pod, PodState
-from placer.instance.problem import ChildJob, DomainUnit, Neighbours
+from placer.instance.neighbours import ChildJob, DomainUnit, Neighbours
 
 __all__ = ["Confinement", "Exclusion", "StandingUnits"]
 

@@ -14,7 +14,7 @@ from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.keys import label_word
-from placer.instance.problem import Term
+from placer.instance.nodes import Term
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural

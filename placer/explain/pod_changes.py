@@ -17,7 +17,7 @@ from placer.errors import PlacerError
 from placer.explain.cases import Change
 from placer.explain.group_changes import CALLS, MADE_AGAIN
 from placer.instance import Node, Pod
-from placer.instance.problem import Requirement
+from placer.instance.nodes import Requirement
 from placer.quantity import CPU, PODS, Resources, format_amount, is_bytes, parse
 from placer.words import and_list
 

@@ -12,7 +12,7 @@ from placer.explain.cases import Case, Change, Placed
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.instance import Group, GroupKey, Instance, Pod
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.outcome import Outcome
 from placer.placement import Placement
 

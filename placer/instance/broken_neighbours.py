@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key, label_word
+from placer.instance.neighbours import Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
-from placer.instance.problem import Instance, Neighbours, Pod, PodState, SpreadLimit
+from placer.instance.problem import Instance, Pod, PodState
 
 __all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
 

@@ -13,8 +13,9 @@ from placer.instance.broken_neighbours import broken_affinity, broken_anti_affin
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
 from placer.instance.keys import Key, label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
+from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
 __all__ = ["broken_costs", "broken_links", "note_broken_rules"]

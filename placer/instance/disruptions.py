@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.instance.keys import GroupKey, Key
+from placer.instance.nodes import Requirement
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
+from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of

@@ -22,9 +22,9 @@ from placer.instance.gangs import (
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import ChildJob, DomainUnit
 from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.base import controller
 from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from placer.instance.problem import OS_LABEL, Constraints, HostPort, Requirement, Term, Toleration
+from placer.instance.nodes import OS_LABEL, Constraints, Requirement, Term, Toleration
+from placer.instance.problem import HostPort
 from placer.instance.requests import is_sidecar
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.pod import Container, PodSpec, TolerationEntry
@@ -17,7 +18,7 @@ from placer.kube.reader import Misfit, SchemaReader
 from placer.manifests.faults import Wrong, wrongs
 
 if TYPE_CHECKING:
-    from placer.instance.problem import NodeMark
+    from placer.instance.nodes import NodeMark
     from placer.kube.policy import ProtectedLabels
 
 __all__ = [

@@ -74,8 +74,10 @@ from placer.instance.ignored_marks import (
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
+from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
+from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -96,22 +98,7 @@ from placer.instance.notices import (
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
-from placer.instance.problem import (
-    DEFAULT_OS,
-    LEVELS,
-    OS_LABEL,
-    Constraints,
-    DomainUnit,
-    Group,
-    Instance,
-    Node,
-    Pod,
-    PodState,
-    Policy,
-    Taint,
-    TopologyTree,
-    group_of_one,
-)
+from placer.instance.problem import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree

@@ -19,17 +19,8 @@ from placer.instance.eligibility import (
     required_node_terms,
     tolerations_of,
 )
-from placer.instance.problem import (
-    NO_NEIGHBOURS,
-    AffinityTerm,
-    Constraints,
-    DomainUnit,
-    Neighbours,
-    PodSelector,
-    Requirement,
-    SpreadLimit,
-    Toleration,
-)
+from placer.instance.neighbours import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
+from placer.instance.nodes import Constraints, Requirement, Toleration
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels, LabelSelector

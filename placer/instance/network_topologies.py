@@ -47,7 +47,8 @@ from placer.instance.communication import (
 )
 from placer.instance.findings import Finding, Findings, counted
 from placer.instance.keys import Key
-from placer.instance.problem import Node, Policy
+from placer.instance.nodes import Node
+from placer.instance.problem import Policy
 from placer.quantity import from_nano
 
 if TYPE_CHECKING:

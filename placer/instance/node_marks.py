@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.instance.problem import TOPOLOGY_POLICY, NodeMark, Requirement, Term
+from placer.instance.nodes import TOPOLOGY_POLICY, NodeMark, Requirement, Term
 from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
 
 if TYPE_CHECKING:

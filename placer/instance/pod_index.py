@@ -8,7 +8,9 @@ from functools import cached_property
 from itertools import chain
 
 from placer.instance.keys import Key
-from placer.instance.problem import AffinityTerm, Node, Pod, PodSelector, Requirement
+from placer.instance.neighbours import AffinityTerm, PodSelector
+from placer.instance.nodes import Node, Requirement
+from placer.instance.problem import Pod
 
 __all__ = ["PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings
 from placer.instance.node_marks import queue_marks
-from placer.instance.problem import NodeMark, Queue
+from placer.instance.nodes import NodeMark
+from placer.instance.problem import Queue
 from placer.kube.base import Metadata
 from placer.quantity import CPU, NANO
 

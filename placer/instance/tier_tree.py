@@ -24,7 +24,7 @@ import re2
 
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Findings
-from placer.instance.problem import HyperNode, Node, Requirement, TopologyTree
+from placer.instance.nodes import HyperNode, Node, Requirement, TopologyTree
 from placer.kube.base import LabelSelector
 
 if TYPE_CHECKING:

@@ -37,7 +37,8 @@ from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
 from placer.instance.node_marks import numa_marks
-from placer.instance.problem import Group, Node, Pod, Queue
+from placer.instance.nodes import Node
+from placer.instance.problem import Group, Pod, Queue
 from placer.instance.unsupported import claimed
 from placer.kube.base import controller
 from placer.kube.pod import TERMINAL_PHASES

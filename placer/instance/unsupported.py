@@ -16,7 +16,7 @@ from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
-from placer.instance.problem import DEFAULT_OS, OS_LABEL
+from placer.instance.nodes import DEFAULT_OS, OS_LABEL
 from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 from placer.legible import shown

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from placer.dense import DenseGroup
 from placer.instance import Instance, PodState
 from placer.instance.keys import label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import DomainUnit
 from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import NAMED, Cause, plural
 from placer.words import Sentence, and_list, some

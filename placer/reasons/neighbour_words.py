@@ -12,8 +12,9 @@ import numpy as np
 from placer.dense import Dense
 from placer.instance import Instance, Pod, PodState
 from placer.instance.keys import label_word
+from placer.instance.neighbours import AffinityTerm, DomainUnit, PodSelector, SpreadLimit
+from placer.instance.nodes import Requirement
 from placer.instance.pod_index import PodIndex, domain_of
-from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
 from placer.reasons.cause import NAMED, Cause, plural, pod_names
 from placer.words import Owned, Sentence, and_list, some
 

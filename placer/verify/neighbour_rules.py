@@ -13,8 +13,8 @@ from itertools import chain
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
+from placer.instance.neighbours import AffinityTerm, SpreadLimit
 from placer.instance.pod_index import domain_of, owners_of_terms, pairs_apart
-from placer.instance.problem import AffinityTerm, SpreadLimit
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, pod_name

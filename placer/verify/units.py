@@ -9,8 +9,8 @@ from itertools import combinations, filterfalse
 from placer.instance import Key, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of, pairs_apart
-from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import bound_and_new, count_of, pod_name

@@ -33,6 +33,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from placer.instance.findings import Findings
+from placer.instance.nodes import Node
 from placer.instance.numa.kubelet_replay import TopologyManager
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.numa.numa_values import (
@@ -48,7 +49,6 @@ from placer.instance.numa.numa_values import (
     Stage,
     is_device,
 )
-from placer.instance.problem import Node
 from placer.kube.pod import TERMINAL_PHASES
 from placer.quantity import Resources, format_amount, from_nano
 
