@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.instance_builder import make_instance
+from placer.instance.neighbours import PodSelector
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_index import PodIndex
-from placer.instance.problem import PodSelector
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects
 from placer.outcome import Outcome
