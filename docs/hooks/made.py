@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import fields
 import marks
 import pictures
 import policy
+import shipped
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -28,6 +30,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "marks": marks.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
+    **{f"instances-{family}": partial(shipped.as_markdown, family) for family in shipped.families()},
     **pictures.PICTURES,
     **pictures.FIGURE_PARTS,
 }
