@@ -12,6 +12,7 @@ import api
 import commands
 import fields
 import marks
+import metrics
 import pictures
 import policy
 import shipped
@@ -28,6 +29,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands.as_markdown,
     "fields": fields.as_markdown,
     "marks": marks.as_markdown,
+    "metrics": metrics.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
     **{f"instances-{family}": partial(shipped.as_markdown, family) for family in shipped.families()},
