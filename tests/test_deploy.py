@@ -16,7 +16,6 @@ import yaml
 from placer.cli.pass_flags import configured
 from placer.cli.program import parser
 from placer.cluster import take
-from placer.configuration import key_of
 from placer.errors import PlacerError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.unread_kinds import LIMITS
@@ -592,16 +591,6 @@ def test_the_page_names_what_is_there() -> None:
     folders = {str(path.parent.relative_to(DEPLOY)) for path in KUSTOMIZATIONS if path.parent.parent.name != "crds"}
     composed_of = {f"overlays/{each.partition('/')[2]}" for each in folders if each.startswith("components/")}
     assert rows == {*(folders - composed_of), "overlays", "chart"}
-
-
-def test_the_page_has_the_options_as_they_are(parsed: Callable[..., Any]) -> None:
-    text = (DEPLOY / "README.md").read_text()
-    rows = re.findall(r"^\| `([a-zA-Z]+)` \| `--([a-z-]+)` \| `?(\w+)`? \|", text, re.MULTILINE)
-    assert [key for key, flag, _ in rows if key_of(flag.replace("-", "_")) != key] == []
-    written = yaml.safe_load(one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["placer.yaml"])
-    assert {key: value for key, _, value in rows} == {
-        key: str(value) for key, value in written.items() if key not in ("apiVersion", "kind")
-    }
 
 
 def subclasses(kind: type[PlacerError]) -> Iterator[type[PlacerError]]:
