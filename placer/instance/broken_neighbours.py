@@ -53,9 +53,12 @@ def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable
 def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per term and domain in which it keeps bound pods apart that are together."""
     asking, index = _asking(instance, lambda asked: asked.anti_affinity)
+    meanings: dict[tuple[str, int], Mapping[str, list[Key]]] = {}  # of terms that mean the same pods
     for term, pods in asking.items():
-        key = term.topology_key
-        having, meant = (_by_domain(instance, key, each) for each in (pods, index.matching(term.pods)))
+        key, matched = term.topology_key, index.matching(term.pods)
+        if (key, id(matched)) not in meanings:
+            meanings[key, id(matched)] = _by_domain(instance, key, matched)
+        having, meant = _by_domain(instance, key, pods), meanings[key, id(matched)]
         for value in sorted(having.keys() & meant.keys()):
             pairs = pairs_apart(having[value], meant[value])
             if pairs:
