@@ -6,14 +6,14 @@ pods that made a spread even. That is nobody's fault, but it says why new pods a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key, label_word
-from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
-from placer.instance.problem import Instance, Neighbours, Pod, PodState, SpreadLimit
+from placer.instance.pod_index import CountedDomains, PodIndex, domain_of, pairs_apart
+from placer.instance.problem import Instance, Neighbours, Pod, PodState
 
 __all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
 
@@ -80,8 +80,9 @@ def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per constraint of bound pods: the domain of theirs that has most, more than maxSkew beyond the fewest."""
     asking, index = _asking(instance, lambda asked: asked.spread)
+    domains = CountedDomains(instance.nodes, index, lambda pod: pod.node)
     for limit, pods in asking.items():
-        counts = _counts(instance, limit, index.matching(limit.pods))
+        counts = domains.counts(limit)
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
         mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
         most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
@@ -89,11 +90,3 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
             first, where = min(pod.key for pod in pods), f"{limit.topology_key}={label_word(domain)}"
             message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
             yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"
-
-
-def _counts(instance: Instance, limit: SpreadLimit, pods: Iterable[Pod]) -> Counter[str]:
-    """Every domain that counts to the pods that are counted there."""
-    counting = {name: node.labels[limit.topology_key] for name, node in instance.nodes.items() if limit.counts(node)}
-    found = Counter(dict.fromkeys(counting.values(), 0))
-    found.update(counting[pod.node] for pod in pods if pod.node in counting)
-    return found
