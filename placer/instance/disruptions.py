@@ -133,6 +133,10 @@ class Protection:
             return f"its priority {priority} is one of the system's"
         return "the Policy protects it" if self._protects(pod) else self._marks.reason(pod, group)
 
+    def of_group(self, group: GroupKey) -> str | None:
+        """The mark of a group that protects its pods."""
+        return self._marks.groups.get(group)
+
     def _protects(self, pod: PodManifest) -> bool:
         of_namespace = self._namespaces.get(pod.namespace, {})
         return any(

@@ -41,12 +41,14 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: set[Finding] = set()
+        self.noted = 0  #: how often something was noted, the same again included
         self._missing: dict[str, set[str]] = {}
         self._alike: dict[tuple[FindingCode, str, str], set[str]] = {}
         self.unread: dict[str, set[str]] = {}  #: objects that are there and cannot be read, and which name them
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
         """Note one finding about ``subject``, which is ``Kind namespace/name``."""
+        self.noted += 1
         self._found.add(Finding(code, subject, message))
 
     def update(self, found: Iterable[Finding]) -> None:
@@ -55,6 +57,7 @@ class Findings:
 
     def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
         """Note the same of one more object: one finding names the first and counts the others."""
+        self.noted += 1
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str) -> None:
@@ -62,6 +65,7 @@ class Findings:
 
         Where the target is there and cannot be read, the note is that ``subject`` depends on it.
         """
+        self.noted += 1
         where = self.unread if target in self.unread else self._missing
         where.setdefault(target, set()).add(subject)
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
@@ -71,6 +72,7 @@ from placer.instance.ignored_marks import (
     note_marks_ignored,
     note_marks_of_daemons,
 )
+from placer.instance.kept_pods import KeptPods
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
@@ -104,7 +106,7 @@ from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, text_bytes, undeclared_gang
+from placer.instance.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes, undeclared_gang
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
@@ -217,15 +219,30 @@ class PodReader:
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
-    def read(self, entry: PodEntry) -> Pod:
-        """Make the pod of one entry."""
+    def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
+        """Make the pod of one entry, unless it is kept and would be the same."""
+        group = self._group(entry)
+        queue, node = self._queue(entry, group), self._node(entry)
+        make = partial(self._made, entry, group, queue, node)
+        if kept is None or any(claimed(entry.pod)):  # whether a claim can be had depends on other pods
+            return make()
+        around = (group, queue, self.queues.marks(queue), self.members.get(entry.key), *self._of_group(group))
+        own = entry.state, entry.role, self.sub_groups.get(entry.key)
+        return kept.pod(entry.pod, (*own, *around), make, self.findings)
+
+    def _of_group(self, group: GroupKey | None) -> Iterator[object]:
+        """Yields all of a group that its pods depend on."""
+        if group is not None:
+            gang = self.gangs.get(group)
+            yield self.groups[group].priority, self.refusals.gangs.get(group), self.protection.of_group(group)
+            yield (gang.priority, gang.never_preempts, gang.topology_keys) if gang is not None else None
+
+    def _made(self, entry: PodEntry, group: GroupKey | None, queue: str | None, node: str | None) -> Pod:
         pod, state = entry.pod, entry.state
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
-        group = self._group(entry)
-        queue = self._queue(entry, group)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         self._note_too_many(entry)
         return Pod(
@@ -235,7 +252,7 @@ class PodReader:
             requests=requests,
             constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
-            node=self._node(entry),
+            node=node,
             priority=self._priority(entry),
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
@@ -319,7 +336,12 @@ def node_of(entry: PodEntry) -> str | None:
 
 
 def make_instance(
-    objects: Objects, *, scheduler_name: str | None = None, cluster: bool = False, gates: bool = False
+    objects: Objects,
+    *,
+    scheduler_name: str | None = None,
+    cluster: bool = False,
+    gates: bool = False,
+    kept: KeptPods | None = None,
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
@@ -333,6 +355,8 @@ def make_instance(
         The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
     gates
         In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
+    kept
+        Pods of an earlier reading, by manifests that are the same objects.
 
     Raises
     ------
@@ -380,9 +404,11 @@ def make_instance(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
         policy.class_decides,
-        neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
+        neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
-    pods = {entry.key: reads.read(entry) for entry in present}
+    if kept is not None:
+        kept.among((scheduler_name, cluster, gates, zoned is None, exclusive, *_around(objects, refusals)))
+    pods = {entry.key: reads.read(entry, kept) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)
     instance = Instance(
@@ -409,6 +435,22 @@ def make_instance(
     note_ignored_fields(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
+
+
+#: Kinds of which a pod depends on its own alone, or none does.
+_APART = frozenset(
+    (
+        *("nodes", "pods", "queues", "hyper_nodes", "node_resource_topologies", "network_topologies", "config_maps"),
+        *("pod_groups", "coscheduling_pod_groups", "upstream_pod_groups", "kai_pod_groups", "app_groups"),
+        *("persistent_volumes", "persistent_volume_claims", "pod_disruption_budgets"),
+    )
+)
+
+
+def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
+    """Yields all that any pod depends on, beside its manifest, node, queue and group."""
+    yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
+    yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
 
 
 def _own_leaders(objects: Objects) -> Set[Key]:

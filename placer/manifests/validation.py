@@ -259,7 +259,12 @@ class _Origins:
 
 
 def validate(
-    raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False, listed: bool = False
+    raws: Iterable[RawObject],
+    faults: Faults | None = None,
+    *,
+    lenient: bool = False,
+    listed: bool = False,
+    known: dict[int, Any] | None = None,
 ) -> Objects:
     """Read every object into its type, in the order of the input.
 
@@ -275,6 +280,8 @@ def validate(
         from being placed. A Policy is never set aside.
     listed
         We listed the objects, each within its limits: they are all read, however much memory they take.
+    known
+        Address of a raw object to the object as it was read before; takes those of which there is nothing to report.
 
     Raises
     ------
@@ -283,7 +290,7 @@ def validate(
         twice, a
         second Policy, a version that is not read.
     """
-    work = _Validation(Faults() if faults is None else faults, lenient, listed)
+    work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():
         for raw in raws:
             work.take(raw)
@@ -322,8 +329,8 @@ class _DeviceClass(msgspec.Struct):
 
 
 class _Validation:
-    def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
-        self._faults, self._lenient, self._listed = faults, lenient, listed
+    def __init__(self, faults: Faults, lenient: bool, listed: bool, known: dict[int, Any]) -> None:
+        self._faults, self._lenient, self._listed, self._known = faults, lenient, listed, known
         self._unread: list[UnreadObject] = []
         self._workloads: list[UnreadWorkload] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
@@ -417,7 +424,8 @@ class _Validation:
                 self._fault(raw, field_name, ascii(word[:80]), "a name without control characters")
 
     def _type(self, raw: RawObject, kind: _Kind, info: KindInfo, strays: _Strays, text: bytes) -> None:
-        item = self._read(raw, info, text)
+        unread, known = len(self._unread), self._known.get(id(raw))
+        item = known or self._read(raw, info, text)
         if item is None:
             return
         if item.kind != raw.kind or item.api_version != raw.api_version:
@@ -425,7 +433,8 @@ class _Validation:
         elif not self._faults:
             kind.items.append(item)
             kind.raws.append(raw)
-            strays.look(raw, text)
+            if known is None and not strays.look(raw, text) and unread == len(self._unread):
+                self._known[id(raw)] = item
 
     def _wrong(self, raw: RawObject, misfit: Misfit) -> None:
         if not self._faults.tells:
@@ -602,15 +611,18 @@ class _Strays:
         self._enough = _WALKED
         self._shape: ObjectShape | None = None
 
-    def look(self, raw: RawObject, text: bytes) -> None:
-        """Take one object, which has been read without fault."""
-        if raw.fits or self._fields is None or self._beyond is not None:
-            return
+    def look(self, raw: RawObject, text: bytes) -> bool:
+        """Take one object, which has been read without fault; whether it may have some."""
+        if raw.fits or self._fields is None:
+            return False
+        if self._beyond is not None:
+            return True
         places = self._shape.places(text) if self._shape is not None else None
         if places is None:
             places = self._walk(raw, text, self._fields)
         for place in places:
             self._found[place].count += 1
+        return bool(places)
 
     def all(self, kind: str) -> Iterator[UnknownField]:
         """All strays; ``kind`` is the apiVersion and kind of the objects."""
