@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from placer.dense import Dense
-from placer.explain.cases import without_waiting
 from placer.instance import Constraints, Group, GroupKey, Instance, NetworkTopology, Pod, Queue, SubGroup
 from placer.instance.problem import NO_TIER
+from placer.instance.what_if import only_waiting
 from placer.quantity import Resources
 from placer.reasons.relaxations import LADDER
 
@@ -44,7 +44,7 @@ def rules_of(code: str, group: Group) -> tuple[str, ...]:
 
 def alone(instance: Instance, key: GroupKey) -> Instance:
     """The instance in which nothing waits but one group, and nothing counts but that it is admitted."""
-    left = without_waiting(instance, key)
+    left = only_waiting(instance, {key})
     return left.keeping_held(policy=replace(instance.policy, levels=("placed",)))
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from placer.instance.nodes import Constraints, Node, Requirement
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from placer.instance.problem import Pod
+    from placer.instance.nodes import Constraints, Node, Requirement
 
 #: The API server labels every namespace with its name.
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+class _Namespaced(Protocol):
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class PodSelector:
     namespace_requirements: tuple[Requirement, ...] | None
     requirements: tuple[Requirement, ...] | None
 
-    def matches(self, pod: Pod, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
+    def matches(self, pod: _Namespaced, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether a pod is meant; a namespace without entry has its name as its only label."""
         if self.requirements is None:
             return False

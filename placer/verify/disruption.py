@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from placer.disruption import Disruption, in_the_way, released
+from placer.disruption import Disruption, in_the_way
 from placer.instance import Key, Pod, PodState
 from placer.instance.neighbours import AffinityTerm
 from placer.instance.pod_index import domain_of
+from placer.instance.what_if import released
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth
