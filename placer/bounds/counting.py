@@ -43,16 +43,9 @@ __all__ = [
 class NamedBound:
     """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
-    Parameters
-    ----------
-    criterion
-        Index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
-    bound
-        In the unit of the value.
-    by
-        Name of the argument.
-    context
-        Empty where the bound holds for every placement.
+    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
+    ``bound``: in the unit of the value. ``by``: name of the argument. ``context``: empty where the bound holds for
+    every placement.
     """
 
     criterion: int | None
@@ -598,12 +591,8 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
     on
     ``placed`` of each priority, named by the argument (the last of several).
 
-    Parameters
-    ----------
-    values
-        Of the answer in hand; empty where there is none: then of every placement.
-    bounds
-        All that were proved, for any answer.
+    ``values``: of the answer in hand; empty where there is none: then of every placement. ``bounds``: all that were
+    proved, for any answer.
 
     Returns
     -------

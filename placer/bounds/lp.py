@@ -55,21 +55,9 @@ class NodeClasses:
     no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are put
     together.
 
-    Parameters
-    ----------
-    alive
-        int64: shapes of which some pod can be placed.
-
-    Attributes
-    ----------
-    of_kind
-        int64, shape (kinds,): class of each kind of node; -1: no pod that can be placed fits there.
-    number
-        Of classes.
-    room
-        int64, shape (classes, resources): room that pods can use.
-    held
-        Shape to int64, shape (classes,): pods of it alone that have room.
+    ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
+    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources):
+    room that pods can use. ``held``: shape to int64, shape (classes,): pods of it alone that have room.
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -143,14 +131,8 @@ class DomainItem:
 class LpRelaxation:
     """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
 
-    Attributes
-    ----------
-    program
-        To be maximised with the terms of a value.
-    items
-        Outermost scopes with a limit, each in one domain.
-    on
-        Shape and node class to the terms that count the pods of the shape there.
+    ``program``: to be maximised with the terms of a value. ``items``: outermost scopes with a limit, each in one
+    domain. ``on``: shape and node class to the terms that count the pods of the shape there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -442,12 +424,8 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
     priorities
     (criterion None, no context), then for each later value of O1, given the values in hand before it.
 
-    Parameters
-    ----------
-    values
-        Of the answer in hand, one per criterion.
-    seconds
-        After so long nothing more is begun, and the solver is stopped.
+    ``values``: of the answer in hand, one per criterion. ``seconds``: after so long nothing more is begun, and the
+    solver is stopped.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
 

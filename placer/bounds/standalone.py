@@ -226,14 +226,8 @@ def region_of(dense: Dense, scope: int) -> Region:
 class RoomMeasure:
     """A count of room that no packing beats, since the pods of a node never take more pieces than it has.
 
-    Parameters
-    ----------
-    resource
-        Whose pieces are counted; -1: pods of one shape.
-    size
-        Of a piece (1: the amount itself), or the shape.
-    masks
-        A node counts that one of these rows of eligibility allows.
+    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece (1: the amount itself), or the
+    shape. ``masks``: a node counts that one of these rows of eligibility allows.
     """
 
     resource: int
@@ -337,17 +331,9 @@ class DomainRooms:
 class SubGroupPods:
     """The pods of one subgroup, or those of a group that are in none.
 
-    Parameters
-    ----------
-    policy
-        -1: none.
-    short
-        New pods that it needs before it may have any; 0: none.
-    region
-        Where all its pods must be together.
-    shapes, roles, rows, sizes
-        Per class: shape, role ("" where the group asks for none), queue rows, and how many pods there are or can be
-        placed.
+    ``policy``: -1: none. ``short``: new pods that it needs before it may have any; 0: none. ``region``: where all its
+    pods must be together. ``shapes``, ``roles``, ``rows``, ``sizes``: per class: shape, role ("" where the group asks
+    for none), queue rows, and how many pods there are or can be placed.
     """
 
     policy: int
@@ -363,14 +349,8 @@ class SubGroupPods:
 class EqualGroups:
     """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
 
-    Parameters
-    ----------
-    region
-        Where all pods of a group must be together.
-    sub_groups
-        Of each group, its pods in no subgroup as one of them.
-    members
-        Per group the indices of its classes, in the order in which the subgroups have them.
+    ``region``: where all pods of a group must be together. ``sub_groups``: of each group, its pods in no subgroup as
+    one of them. ``members``: per group the indices of its classes, in the order in which the subgroups have them.
     """
 
     priority: int
@@ -491,14 +471,9 @@ def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]])
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    Attributes
-    ----------
-    groups
-        Equal groups, with the pods of each class that can be placed; groups that can never be ready are left out.
-    sizes
-        int64, shape (classes,): most pods of each class that a placement has.
-    neighbours
-        Limits by neighbours.
+    ``groups``: equal groups, with the pods of each class that can be placed; groups that can never be ready are left
+    out. ``sizes``: int64, shape (classes,): most pods of each class that a placement has. ``neighbours``: limits by
+    neighbours.
     """
 
     def __init__(self, dense: Dense) -> None:

@@ -42,14 +42,9 @@ class Orders(Enum):
 class Ordering:
     """The answer of :func:`find_order`.
 
-    Parameters
-    ----------
-    orders
-        The best that is known.
-    sequence
-        Positions of the pods in an order that works; by creation time where that works. None with ``Orders.NONE``.
-    proved
-        Whether nothing better holds; False where :data:`LIMIT` ended a question.
+    ``orders``: the best that is known. ``sequence``: positions of the pods in an order that works; by creation time
+    where that works. None with ``Orders.NONE``. ``proved``: whether nothing better holds; False where :data:`LIMIT`
+    ended a question.
     """
 
     orders: Orders

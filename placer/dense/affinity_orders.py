@@ -105,15 +105,9 @@ def affinity_order(
 ) -> list[int] | None:
     """Find an order of pods: places in ``entries``, first bound first; None where there is none, or none was found.
 
-    Parameters
-    ----------
-    domain
-        Per topology key the domain of each node, -1 where it is in none.
-    entries
-        Class and node of each pod, in an order that is kept where possible.
-    numa
-        Kubelets that must admit the pods of their nodes in the order, too (C10); those of each node are given in one
-        that they admit.
+    ``domain``: per topology key the domain of each node, -1 where it is in none. ``entries``: class and node of each
+    pod, in an order that is kept where possible. ``numa``: kubelets that must admit the pods of their nodes in the
+    order, too (C10); those of each node are given in one that they admit.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):

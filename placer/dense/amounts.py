@@ -61,12 +61,7 @@ class Scale:
     taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by these
     numbers.
 
-    Parameters
-    ----------
-    asked
-        Of each pod that matters.
-    room
-        On each node; entries may be negative.
+    ``asked``: of each pod that matters. ``room``: on each node; entries may be negative.
     """
 
     def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:

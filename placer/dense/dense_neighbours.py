@@ -117,13 +117,9 @@ class SpreadRow:
 class DenseNeighbours:
     """Demands of classes on each other.
 
-    Parameters
-    ----------
-    domain
-        Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
-    shut
-        Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
-        pods or missing labels close to it; None: none of them.
+    ``domain``: per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none. ``shut``: rule to
+    one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing
+    labels close to it; None: none of them.
     """
 
     domain: tuple[IntArray, ...]
@@ -294,16 +290,9 @@ class NeighbourKinds:
 
     Pods that differ only by labels that nothing looks at are of one kind.
 
-    Parameters
-    ----------
-    pods
-        Pending pods that may be placed.
-    nodes
-        In tree order.
-    running
-        Pods that run in truth: of pending ones only D5 is asked (their near pods last) and that new pods keep away; for
-        bound
-        ones the near pods have to last, too.
+    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
+    ones only D5 is asked (their near pods last) and that new pods keep away; for bound ones the near pods have to last,
+    too.
     """
 
     def __init__(

@@ -98,16 +98,10 @@ class PodClass:
 class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
-    Parameters
-    ----------
-    limit
-        Highest tier that its placed pods may span; None: no limit, or none below the virtual root's.
-    wanted
-        Whether it counts in O2 (it has a networkTopology).
-    bound
-        Node indices of its running pods, one per pod; -1: a node that is not in the instance.
-    lost_leaves
-        Distinct nodes outside the instance that they run on: each is a leaf of its own in ``span``.
+    ``limit``: highest tier that its placed pods may span; None: no limit, or none below the virtual root's. ``wanted``:
+    whether it counts in O2 (it has a networkTopology). ``bound``: node indices of its running pods, one per pod; -1: a
+    node that is not in the instance. ``lost_leaves``: distinct nodes outside the instance that they run on: each is a
+    leaf of its own in ``span``.
     """
 
     classes: tuple[int, ...]
@@ -134,17 +128,10 @@ class DenseGroup:
     """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
     ``Dense``.
 
-    Parameters
-    ----------
-    short, short_by_role
-        New pods that it needs for ``minMember``, and per role, only roles that need any.
-    short_by_policy
-        Policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not counted) must still
-        become ready; only policies that need any.
-    priority, created
-        Higher and older first.
-    need_weight
-        Micro-nodes that ``admitted`` counts where the group is ready.
+    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role, only roles that need any.
+    ``short_by_policy``: policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not
+    counted) must still become ready; only policies that need any. ``priority``, ``created``: higher and older first.
+    ``need_weight``: micro-nodes that ``admitted`` counts where the group is ready.
     """
 
     key: GroupKey
@@ -175,14 +162,8 @@ class Domains:
 
     Every domain holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier.
 
-    Parameters
-    ----------
-    names
-        HyperNode names; None for the virtual root.
-    tier, parent, begin, end
-        int64, shape (domains,); ``parent`` of the virtual root is -1.
-    used
-        bool, shape (domains,): not empty before (O4).
+    ``names``: HyperNode names; None for the virtual root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape
+    (domains,); ``parent`` of the virtual root is -1. ``used``: bool, shape (domains,): not empty before (O4).
     """
 
     names: tuple[str | None, ...]

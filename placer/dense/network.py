@@ -26,16 +26,8 @@ There = tuple[int, int, int]
 class Workload:
     """Pods of one workload of an AppGroup.
 
-    Parameters
-    ----------
-    app
-        Number of its AppGroup.
-    classes
-        Of its pending pods; a class is of one workload.
-    bound
-        Running pods, which count in C8, C9 and O3.
-    leaving
-        Pods being deleted, which still use their links (C9).
+    ``app``: number of its AppGroup. ``classes``: of its pending pods; a class is of one workload. ``bound``: running
+    pods, which count in C8, C9 and O3. ``leaving``: pods being deleted, which still use their links (C9).
     """
 
     app: int
@@ -48,12 +40,8 @@ class Workload:
 class Call:
     """Every placed pod of ``origin`` calls every placed pod of ``destination``; both are indices of workloads.
 
-    Parameters
-    ----------
-    limit
-        Highest cost of a pair that is not in one area (C8).
-    bandwidth
-        Of a pair on its link, in bit/s (C9); 0: nothing.
+    ``limit``: highest cost of a pair that is not in one area (C8). ``bandwidth``: of a pair on its link, in bit/s (C9);
+    0: nothing.
     """
 
     origin: int

@@ -37,16 +37,9 @@ State = tuple[int, ...]
 class Unit(NamedTuple):
     """Amounts that are aligned at once, of a container or the pod, in the packed form of one :class:`PackedKubelet`.
 
-    Parameters
-    ----------
-    take
-        Taken afterwards: nothing for a one-shot init container.
-    width
-        Number of zones; 0: this kubelet never aligns it.
-    amounts
-        Index of the resource, need and take of each resource; for sets of several zones.
-    again
-        Indices of the resources that later units of the pod get again, of an init container that ends.
+    ``take``: taken afterwards: nothing for a one-shot init container. ``width``: number of zones; 0: this kubelet never
+    aligns it. ``amounts``: index of the resource, need and take of each resource; for sets of several zones. ``again``:
+    indices of the resources that later units of the pod get again, of an init container that ends.
     """
 
     need: int

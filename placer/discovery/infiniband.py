@@ -68,12 +68,8 @@ class _Description:
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
     """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
 
-    Parameters
-    ----------
-    source
-        The file, for messages.
-    is_node
-        Whether a host of a name is a node of the cluster; others are left out before anything is joined.
+    ``source``: the file, for messages. ``is_node``: whether a host of a name is a node of the cluster; others are left
+    out before anything is joined.
 
     Raises
     ------

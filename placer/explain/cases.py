@@ -61,16 +61,9 @@ def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> 
 class Change:
     """A change of the input, as the what-if options make it.
 
-    Parameters
-    ----------
-    message
-        In words.
-    rank
-        How much it disturbs besides making others wait: nodes first, then the group's own demands, then others.
-    with_
-        Objects added or put in place of others.
-    without, set_
-        Words of ``--without`` and ``--set``.
+    ``message``: in words. ``rank``: how much it disturbs besides making others wait: nodes first, then the group's own
+    demands, then others. ``with_``: objects added or put in place of others. ``without``, ``set_``: words of
+    ``--without`` and ``--set``.
     """
 
     message: str
@@ -134,16 +127,9 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
 class Case:
     """The objects of an instance, to be changed and read again.
 
-    Parameters
-    ----------
-    scheduler_name, lenient
-        As of :func:`placer.read.read`.
-    only
-        The only group of which pods wait; others are left out. None: all of them wait.
-    before
-        Bindings of others that are carried out before it.
-    least
-        A group, and how many of its pods are needed, some of them being optional by its own statement.
+    ``scheduler_name``, ``lenient``: as of :func:`placer.read.read`. ``only``: the only group of which pods wait; others
+    are left out. None: all of them wait. ``before``: bindings of others that are carried out before it. ``least``: a
+    group, and how many of its pods are needed, some of them being optional by its own statement.
     """
 
     def __init__(

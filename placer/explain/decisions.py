@@ -41,16 +41,9 @@ SECONDS = 10.0
 class Decision:
     """Whether a group fits.
 
-    Parameters
-    ----------
-    fits
-        None: it was not decided, or no second decision confirmed it.
-    by
-        Who decided, and who confirmed it; ``rules`` is :mod:`placer.verify`.
-    placement
-        Where it fits.
-    cause
-        Where it does not, as of ``placer.reasons``.
+    ``fits``: None: it was not decided, or no second decision confirmed it. ``by``: who decided, and who confirmed it;
+    ``rules`` is :mod:`placer.verify`. ``placement``: where it fits. ``cause``: where it does not, as of
+    ``placer.reasons``.
     """
 
     fits: bool | None

@@ -129,12 +129,7 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
 
-    Parameters
-    ----------
-    namespace
-        Where the words state none; None: ``home``, else the only one.
-    home
-        The user's own namespace.
+    ``namespace``: where the words state none; None: ``home``, else the only one. ``home``: the user's own namespace.
 
     Raises
     ------
@@ -221,14 +216,8 @@ def explain(
 ) -> list[Explanation]:
     """Explain groups.
 
-    Parameters
-    ----------
-    keys
-        None: all that wait.
-    deadline
-        When nothing more is decided or tried. Each of several groups has its share of the rest.
-    placed
-        The present placement; None: that of :func:`as_things_stand`.
+    ``keys``: None: all that wait. ``deadline``: when nothing more is decided or tried. Each of several groups has its
+    share of the rest. ``placed``: the present placement; None: that of :func:`as_things_stand`.
 
     Raises
     ------

@@ -36,16 +36,10 @@ class JobFits(StrEnum):
 class JobAnswer:
     """When one group of a job fits.
 
-    Parameters
-    ----------
-    answer
-        None where it was not decided in time.
-    explanation
-        Why it does not fit now, and changes that admit it; of a job that never fits, on the empty cluster.
-    tier, hyper_node
-        Where it fits now: the smallest HyperNode that holds all of it, None for the virtual root, and its tier.
-    decided_by
-        Who decided and who confirmed it.
+    ``answer``: None where it was not decided in time. ``explanation``: why it does not fit now, and changes that admit
+    it; of a job that never fits, on the empty cluster. ``tier``, ``hyper_node``: where it fits now: the smallest
+    HyperNode that holds all of it, None for the virtual root, and its tier. ``decided_by``: who decided and who
+    confirmed it.
     """
 
     answer: JobFits | None

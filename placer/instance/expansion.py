@@ -382,10 +382,7 @@ class _Candidate:
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod in the instance.
 
-    Parameters
-    ----------
-    only_added
-        Expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
+    ``only_added``: expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
 
     Raises
     ------

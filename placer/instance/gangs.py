@@ -590,14 +590,8 @@ def group_priority(
     """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
     alone.
 
-    Parameters
-    ----------
-    default
-        Where neither pods nor PodGroup state any.
-    findings
-        Takes disagreement between these.
-    class_decides
-        The class of the PodGroup decides, where it names one.
+    ``default``: where neither pods nor PodGroup state any. ``findings``: takes disagreement between these.
+    ``class_decides``: the class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
     if not stated or (class_decides and gang.priority is not None):

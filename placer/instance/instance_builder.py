@@ -323,16 +323,10 @@ def make_instance(
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
-    Parameters
-    ----------
-    objects
-        Each sound in itself; their order does not matter.
-    scheduler_name
-        Whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
-    cluster
-        The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
-    gates
-        In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
+    ``objects``: each sound in itself; their order does not matter. ``scheduler_name``: whose pending pods are ours,
+    ``*``: any; None: any offline, ``placer`` in a cluster. ``cluster``: the objects are those of a live cluster: of
+    workloads only those that came by ``--with`` are expanded. ``gates``: in a cluster: pods that carry the hold gate
+    alone are ours (``--enforce gates``).
 
     Raises
     ------

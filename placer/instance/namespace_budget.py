@@ -24,15 +24,9 @@ NAMED = 5
 class NamespaceBudget:
     """Most that the pods of one namespace may cost, running ones included.
 
-    Parameters
-    ----------
-    terms
-        Distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on nodes
-        (selector, affinity, tolerations) as one.
-    resources
-        Distinct resources that they request.
-    bytes
-        Text of their labels and annotations.
+    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
+    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
+    of their labels and annotations.
     """
 
     terms: int = 10_000

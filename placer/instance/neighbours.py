@@ -25,14 +25,9 @@ class _Namespaced(Protocol):
 class PodSelector:
     """Which pods a term or a spread constraint means.
 
-    Parameters
-    ----------
-    namespaces
-        Names, sorted.
-    namespace_requirements
-        Labels by which further namespaces are meant; empty: all; None: no further ones.
-    requirements
-        Labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included; empty: every pod; None: no pod at all.
+    ``namespaces``: names, sorted. ``namespace_requirements``: labels by which further namespaces are meant; empty: all;
+    None: no further ones. ``requirements``: labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included;
+    empty: every pod; None: no pod at all.
     """
 
     namespaces: tuple[str, ...]
@@ -68,18 +63,10 @@ class AffinityTerm:
 class SpreadLimit:
     """A topology spread constraint with DoNotSchedule (C14) over the domains of the label ``topology_key``.
 
-    Parameters
-    ----------
-    max_skew
-        By how many pods a domain may exceed the one with the fewest, at least 1.
-    min_domains
-        With fewer domains the fewest is taken to be 0.
-    keys
-        Labels that a node needs to count at all: those of all the pod's constraints with DoNotSchedule.
-    counted
-        Further demands on nodes that count: tolerations under ``nodeTaintsPolicy: Honor``, node selector and required
-        node
-        affinity under ``nodeAffinityPolicy: Honor``.
+    ``max_skew``: by how many pods a domain may exceed the one with the fewest, at least 1. ``min_domains``: with fewer
+    domains the fewest is taken to be 0. ``keys``: labels that a node needs to count at all: those of all the pod's
+    constraints with DoNotSchedule. ``counted``: further demands on nodes that count: tolerations under
+    ``nodeTaintsPolicy: Honor``, node selector and required node affinity under ``nodeAffinityPolicy: Honor``.
     """
 
     topology_key: str
@@ -102,12 +89,8 @@ class DomainUnit:
 
     Pods of one name and key are one unit; a node without the label is in no domain.
 
-    Parameters
-    ----------
-    name
-        For people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
-    exclusive
-        Whether no other unit that is exclusive in the same key may have a pod in its domain.
+    ``name``: for people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
+    ``exclusive``: whether no other unit that is exclusive in the same key may have a pod in its domain.
     """
 
     name: str

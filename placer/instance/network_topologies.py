@@ -168,14 +168,8 @@ def measured_costs(
 ) -> dict[Link, int]:
     """Compute the cost of every link with a measurement.
 
-    Parameters
-    ----------
-    latencies
-        Microseconds from node to node.
-    unit
-        Microseconds that cost 1, at least 1: a small unit tells near places apart, a large one keeps costs below 100,
-        the
-        cost of an unknown link.
+    ``latencies``: microseconds from node to node. ``unit``: microseconds that cost 1, at least 1: a small unit tells
+    near places apart, a large one keeps costs below 100, the cost of an unknown link.
 
     Returns
     -------
@@ -252,14 +246,8 @@ def read_network(
 ) -> Network | None:
     """Read the network of an instance; None where there is no NetworkTopology at all.
 
-    Parameters
-    ----------
-    policy
-        May name one, and one of its lists.
-    findings
-        Takes unclear choices, names of absent objects, and entries that cannot be as meant.
-    config_maps
-        For the list of measured costs: 90th percentiles, in milliseconds.
+    ``policy``: may name one, and one of its lists. ``findings``: takes unclear choices, names of absent objects, and
+    entries that cannot be as meant. ``config_maps``: for the list of measured costs: 90th percentiles, in milliseconds.
     """
     counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
     chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)

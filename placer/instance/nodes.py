@@ -106,10 +106,7 @@ class Term:
 class NodeMark:
     """A limit to nodes that is no part of a pod's spec: its queue or a mark of another system states it.
 
-    Parameters
-    ----------
-    refusal
-        Why a node is not eligible that the term does not match, in a few words.
+    ``refusal``: why a node is not eligible that the term does not match, in a few words.
     """
 
     refusal: str
@@ -133,15 +130,9 @@ _STATE_TAINTS = "node.kubernetes.io/"
 class Constraints:
     """What a pod asks of a node's own properties (C3); pairs and marks sorted.
 
-    Parameters
-    ----------
-    required
-        Of each entry at least one term must match: required node affinity, and one entry per bound volume with
-        affinity.
-    os
-        Operating system whose kubelets alone admit the pod; empty: any.
-    marks
-        Limits by its queue and by marks of other systems; all must hold.
+    ``required``: of each entry at least one term must match: required node affinity, and one entry per bound volume
+    with affinity. ``os``: operating system whose kubelets alone admit the pod; empty: any. ``marks``: limits by its
+    queue and by marks of other systems; all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
@@ -259,14 +250,8 @@ class TopologyTree:
 
     A node belongs to the lowest HyperNode that lists it (its *leaf*), and with it to all ancestors of that one.
 
-    Parameters
-    ----------
-    hyper_nodes
-        By name, sorted.
-    root_tier
-        1 + the highest tier of all HyperNode objects, those left out included; 1 without any.
-    left_out
-        Broken HyperNodes and their ancestors, sorted.
+    ``hyper_nodes``: by name, sorted. ``root_tier``: 1 + the highest tier of all HyperNode objects, those left out
+    included; 1 without any. ``left_out``: broken HyperNodes and their ancestors, sorted.
     """
 
     hyper_nodes: Mapping[str, HyperNode]

@@ -149,15 +149,9 @@ NO_TIER = -1
 class NetworkTopology:
     """How near the pods of a scope must (hard) or should (soft) be.
 
-    Parameters
-    ----------
-    hard
-        ``mode: hard``, also where mode is absent; soft never forbids.
-    highest_tier
-        ``highestTierAllowed``, or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is
-        unknown or ambiguous.
-    tier_name
-        ``highestTierName`` as written; empty: absent.
+    ``hard``: ``mode: hard``, also where mode is absent; soft never forbids. ``highest_tier``: ``highestTierAllowed``,
+    or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is unknown or ambiguous.
+    ``tier_name``: ``highestTierName`` as written; empty: absent.
     """
 
     hard: bool
@@ -197,16 +191,9 @@ class SubGroupPolicy:
 class SubGroup:
     """The pods of one policy that share the values of its ``matchLabelKeys``.
 
-    Parameters
-    ----------
-    name
-        Policy name and label values joined by ``-``: for people, since it need not be unique.
-    policy
-        Index into the group's ``policies``.
-    pending
-        Our pending pods, sorted.
-    succeeded
-        Members that finished and count as placed (Volcano only).
+    ``name``: policy name and label values joined by ``-``: for people, since it need not be unique. ``policy``: index
+    into the group's ``policies``. ``pending``: our pending pods, sorted. ``succeeded``: members that finished and count
+    as placed (Volcano only).
     """
 
     name: str
@@ -358,16 +345,9 @@ class Queue:
 class DisruptionBudget:
     """How many of some pods may be disturbed at once (D2).
 
-    Parameters
-    ----------
-    pods
-        The bound pods that it means.
-    allowed
-        The most that may be disturbed, at least 0.
-    kept
-        How many must run, counted from the pods that are there; None: a status said ``allowed``.
-    of_policy
-        The limit is ``maxPods`` of the Policy of that name, over all bound pods.
+    ``pods``: the bound pods that it means. ``allowed``: the most that may be disturbed, at least 0. ``kept``: how many
+    must run, counted from the pods that are there; None: a status said ``allowed``. ``of_policy``: the limit is
+    ``maxPods`` of the Policy of that name, over all bound pods.
     """
 
     key: Key

@@ -34,12 +34,8 @@ DEFAULT_ALGORITHM = "KahnSort"
 class WorkloadOrder:
     """Workloads in the order in which they are to be placed, each once.
 
-    Parameters
-    ----------
-    algorithm
-        The one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
-    cycle
-        Workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
+    ``algorithm``: the one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
+    ``cycle``: workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
     """
 
     algorithm: str
@@ -60,17 +56,10 @@ def sort_workloads(
 ) -> WorkloadOrder:
     """Order the workloads of an AppGroup, those without dependencies included; equal input gives the equal order.
 
-    Parameters
-    ----------
-    algorithm
-        One of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`.
-    workloads
-        In the order of the spec; a repeated one counts where it is first.
-    dependencies
-        Workload to those that it calls, in the order of the spec. Workloads in ``dependencies`` only come last, in the
-        order of being named.
-    roots
-        Workloads that come before all others where the algorithm looks for one to begin with.
+    ``algorithm``: one of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`. ``workloads``: in
+    the order of the spec; a repeated one counts where it is first. ``dependencies``: workload to those that it calls,
+    in the order of the spec. Workloads in ``dependencies`` only come last, in the order of being named. ``roots``:
+    workloads that come before all others where the algorithm looks for one to begin with.
 
     Raises
     ------

@@ -258,16 +258,8 @@ Steps = tuple[str | int, ...]
 class Fields:
     """Possible fields at one place of an object; a list is the place of its items.
 
-    Parameters
-    ----------
-    names
-        Fields of the place.
-    values
-        Below keys that are free: labels, resources.
-    open
-        Whether anything may stand there, or it is not known.
-    is_list
-        Known of fields that are read only.
+    ``names``: fields of the place. ``values``: below keys that are free: labels, resources. ``open``: whether anything
+    may stand there, or it is not known. ``is_list``: known of fields that are read only.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)

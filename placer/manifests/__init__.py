@@ -71,14 +71,9 @@ def load(
 ) -> Objects:
     """Read an instance's objects from files: typed, in the order of the input.
 
-    Parameters
-    ----------
-    paths
-        Files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
-    with_, without, set_
-        As :func:`~placer.manifests.edits.edit` takes them, the first as files.
-    lenient
-        Set objects aside that cannot be read (:func:`validate`), and files that hold no object.
+    ``paths``: files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
+    ``with_``, ``without``, ``set_``: as :func:`~placer.manifests.edits.edit` takes them, the first as files.
+    ``lenient``: set objects aside that cannot be read (:func:`validate`), and files that hold no object.
 
     Raises
     ------

@@ -65,13 +65,9 @@ class _Budget:
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input: one text for each file that could be read.
 
-    Parameters
-    ----------
-    paths
-        Files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the order of
-        their names; ``-`` is standard input. A text that has been read already is taken as it is.
-    faults
-        Takes the faults instead of an exception.
+    ``paths``: files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the
+    order of their names; ``-`` is standard input. A text that has been read already is taken as it is. ``faults``:
+    takes the faults instead of an exception.
 
     Raises
     ------

@@ -453,16 +453,9 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
     """Take texts apart into objects, in the order of the texts, lists replaced by their items.
 
-    Parameters
-    ----------
-    texts
-        JSON (one or several objects, one after another) or YAML (one or several documents). A file found in a folder
-        and
-        without any object, such as a ``kustomization.yaml``, is left out.
-    faults
-        Takes the faults instead of an exception.
-    added
-        Whether the objects came by ``--with``.
+    ``texts``: JSON (one or several objects, one after another) or YAML (one or several documents). A file found in a
+    folder and without any object, such as a ``kustomization.yaml``, is left out. ``faults``: takes the faults instead
+    of an exception. ``added``: whether the objects came by ``--with``.
 
     Raises
     ------

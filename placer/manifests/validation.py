@@ -263,18 +263,10 @@ def validate(
 ) -> Objects:
     """Read every object into its type, in the order of the input.
 
-    Parameters
-    ----------
-    raws
-        Objects of kinds that are not read are counted and skipped.
-    faults
-        Faults of earlier steps, raised together with those found here.
-    lenient
-        Set aside objects with a field of a wrong type or value, as in a cluster's snapshot: no tenant may keep all
-        others
-        from being placed. A Policy is never set aside.
-    listed
-        We listed the objects, each within its limits: they are all read, however much memory they take.
+    ``raws``: objects of kinds that are not read are counted and skipped. ``faults``: faults of earlier steps, raised
+    together with those found here. ``lenient``: set aside objects with a field of a wrong type or value, as in a
+    cluster's snapshot: no tenant may keep all others from being placed. A Policy is never set aside. ``listed``: we
+    listed the objects, each within its limits: they are all read, however much memory they take.
 
     Raises
     ------

@@ -32,12 +32,8 @@ def dump(
 ) -> None:
     """Write one document or several: as YAML documents, or in JSON as the items of a v1 List.
 
-    Parameters
-    ----------
-    target
-        A file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output.
-    as_json
-        JSON or YAML under any name; None: by the name, else YAML.
+    ``target``: a file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output. ``as_json``: JSON or YAML
+    under any name; None: by the name, else YAML.
     """
     name = str(target)
     if as_json is None:

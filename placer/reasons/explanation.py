@@ -46,10 +46,7 @@ FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement wa
 class Causes:
     """Causes that keep groups out that have pods left, each alone with running pods.
 
-    Attributes
-    ----------
-    after
-        The placed pods and the room that is left.
+    ``after``: the placed pods and the room that is left.
     """
 
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
@@ -227,14 +224,8 @@ BoolArray = npt.NDArray[np.bool_]
 class Beside:
     """The cluster once a placement is carried out, where groups that wait are asked again.
 
-    Parameters
-    ----------
-    causes
-        Of groups alone, in the cluster as it is.
-    solution
-        Keeps all rules.
-    ending
-        Whether there is time to find pods being deleted that a group waits for.
+    ``causes``: of groups alone, in the cluster as it is. ``solution``: keeps all rules. ``ending``: whether there is
+    time to find pods being deleted that a group waits for.
     """
 
     def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
@@ -351,16 +342,9 @@ def reasons(
     so is
     asked again next to the pods that ``solution`` binds.
 
-    Parameters
-    ----------
-    solution
-        Keeps all rules.
-    decided
-        False: there is no time to try groups alone, and a group that counting cannot exclude is ``NotDecided``.
-    deadline
-        Groups that are not looked at by then are ``NotDecided``.
-    build
-        Seconds that making the arrays took: work that would end late is not begun.
+    ``solution``: keeps all rules. ``decided``: False: there is no time to try groups alone, and a group that counting
+    cannot exclude is ``NotDecided``. ``deadline``: groups that are not looked at by then are ``NotDecided``. ``build``:
+    seconds that making the arrays took: work that would end late is not begun.
     """
     causes = Causes(instance, dense, solution, decided)
     alone = _alone(causes, deadline, build)

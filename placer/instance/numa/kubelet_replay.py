@@ -54,17 +54,9 @@ _Resource = TypeVar("_Resource")
 class Alignment(NamedTuple):
     """Amounts that are aligned at once.
 
-    Parameters
-    ----------
-    label
-        Who asks, in words.
-    need
-        By resource; sorted, never empty.
-    take
-        Part of it that is taken; nothing for an init container that ends.
-    again
-        Resources that an init container that ends has for itself alone, so that later containers of the pod get them
-        again.
+    ``label``: who asks, in words. ``need``: by resource; sorted, never empty. ``take``: part of it that is taken;
+    nothing for an init container that ends. ``again``: resources that an init container that ends has for itself alone,
+    so that later containers of the pod get them again.
     """
 
     label: str
@@ -205,14 +197,8 @@ def lowest_set(
     Of two sets the lower one is that whose highest zone is lower, then whose next one is: the kubelet compares sets as
     bit masks.
 
-    Parameters
-    ----------
-    width
-        0: there is no such set.
-    held
-        Zones that must be in the set.
-    below
-        Only so many zones are looked at; None: all.
+    ``width``: 0: there is no such set. ``held``: zones that must be in the set. ``below``: only so many zones are
+    looked at; None: all.
 
     Examples
     --------

@@ -66,16 +66,10 @@ class NumaZone:
 class NumaNode:
     """Settings and zones of the kubelet of a node.
 
-    Parameters
-    ----------
-    policy
-        One of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go there.
-    scope
-        One of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole.
-    zones
-        In the order of their ids, which are distinct.
-    max_numa_nodes
-        ``maxNUMANodes``: of so many zones it can choose. No rule uses it, a scheduler's score does (``policies``).
+    ``policy``: one of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go
+    there. ``scope``: one of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole. ``zones``: in the
+    order of their ids, which are distinct. ``max_numa_nodes``: ``maxNUMANodes``: of so many zones it can choose. No
+    rule uses it, a scheduler's score does (``policies``).
     """
 
     policy: str
@@ -123,16 +117,10 @@ class NumaContainer:
 class NumaDemand:
     """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
 
-    Parameters
-    ----------
-    qos
-        Cpu, memory and hugepages are aligned for Guaranteed pods only.
-    containers
-        In the order of admission: init containers and sidecars as written, then the others.
-    overhead
-        Of the pod as a whole; counts with scope pod.
-    pod_level
-        Whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns devices only.
+    ``qos``: cpu, memory and hugepages are aligned for Guaranteed pods only. ``containers``: in the order of admission:
+    init containers and sidecars as written, then the others. ``overhead``: of the pod as a whole; counts with scope
+    pod. ``pod_level``: whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns
+    devices only.
     """
 
     qos: Qos
