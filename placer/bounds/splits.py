@@ -63,18 +63,9 @@ SIMPLE, FINE = (60, 1000), 2**20
 class CallingPods:
     """Pending pods of an AppGroup by type, and who calls whom.
 
-    Parameters
-    ----------
-    classes
-        Per type the classes of its pods: one workload, request and mask.
-    counts
-        int64, shape (types,): its pods.
-    requests
-        int64, shape (types, resources): of one of them.
-    masks
-        Per type the row of ``Dense.masks``.
-    calls
-        int64, shape (types, types): how often each pod of the first calls each of the second.
+    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,):
+    its pods. ``requests``: int64, shape (types, resources): of one of them. ``masks``: per type the row of
+    ``Dense.masks``. ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
 
     Examples
     --------

@@ -54,20 +54,12 @@ class Call:
 class DenseNetwork:
     """Areas of nodes, the cost of a call between two of them, and who calls whom.
 
-    Parameters
-    ----------
-    area
-        int64, shape (nodes,).
-    cost
-        int64, shape (areas, areas): from a node of one area to *another* node of the other; on one node it is 0.
-    link
-        int64, shape (areas, areas): the limited link of a call; -1: none.
-    room
-        Per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
-    workloads, calls
-        Only AppGroups that some class belongs to, and only calls of which one end is pending.
-    majority
-        A pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin reads it.
+    ``area``: int64, shape (nodes,). ``cost``: int64, shape (areas, areas): from a node of one area to *another* node of
+    the other; on one node it is 0. ``link``: int64, shape (areas, areas): the limited link of a call; -1: none.
+    ``room``: per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
+    ``workloads``, ``calls``: only AppGroups that some class belongs to, and only calls of which one end is pending.
+    ``majority``: a pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin
+    reads it.
     """
 
     area: IntArray

@@ -96,20 +96,11 @@ class SubGroupSplitter:
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
 
-    Parameters
-    ----------
-    priority
-        Value of the class that the object names; None: it names none.
-    priority_field
-        Source and text of that name.
-    splitters
-        One per policy, in the order in which they are asked.
-    unsupported
-        Why none of its pods is bound, since part of it is not modelled (C4); empty: nothing.
-    topology_keys
-        Node labels of each of which one domain must hold all of its pods (C7 by label).
-    never_preempts
-        Whether its ``preemptionPolicy`` is Never; None where its pods decide.
+    ``priority``: value of the class that the object names; None: it names none. ``priority_field``: source and text of
+    that name. ``splitters``: one per policy, in the order in which they are asked. ``unsupported``: why none of its
+    pods is bound, since part of it is not modelled (C4); empty: nothing. ``topology_keys``: node labels of each of
+    which one domain must hold all of its pods (C7 by label). ``never_preempts``: whether its ``preemptionPolicy`` is
+    Never; None where its pods decide.
     """
 
     group: Group

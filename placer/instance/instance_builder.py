@@ -185,20 +185,10 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 class PodReader:
     """Reads pods; holds the objects that their fields refer to.
 
-    Parameters
-    ----------
-    gangs, groups
-        PodGroups, and the same with their pods, stand-ins for absent ones included.
-    sub_groups
-        Index in its group; a pod in none is absent.
-    demands
-        None: no node has NUMA zones.
-    own_leaders
-        LeaderWorkerSets whose leaders have a template of their own.
-    class_decides
-        Whether the class of a PodGroup is its priority, whatever its pods state.
-    pool, neighbours
-        Make values that equal pods share.
+    ``gangs``, ``groups``: PodGroups, and the same with their pods, stand-ins for absent ones included. ``sub_groups``:
+    index in its group; a pod in none is absent. ``demands``: None: no node has NUMA zones. ``own_leaders``:
+    LeaderWorkerSets whose leaders have a template of their own. ``class_decides``: whether the class of a PodGroup is
+    its priority, whatever its pods state. ``pool``, ``neighbours``: make values that equal pods share.
     """
 
     nodes: Mapping[str, Node]

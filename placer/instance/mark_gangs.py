@@ -137,20 +137,10 @@ class Bearer(NamedTuple):
 class MarkedGang:
     """A gang that marks of pods declare.
 
-    Parameters
-    ----------
-    key
-        Its API group is a stand-in for the system.
-    min_member, roles
-        Least placed pods, in all and per role.
-    stated
-        The mark that states the minimum.
-    invalid
-        The mark that cannot be read; None where all can.
-    unsupported
-        Why none of its pods is bound; empty: they may be.
-    pods
-        Those that bear the mark and have not failed, sorted by name.
+    ``key``: its API group is a stand-in for the system. ``min_member``, ``roles``: least placed pods, in all and per
+    role. ``stated``: the mark that states the minimum. ``invalid``: the mark that cannot be read; None where all can.
+    ``unsupported``: why none of its pods is bound; empty: they may be. ``pods``: those that bear the mark and have not
+    failed, sorted by name.
     """
 
     key: GroupKey

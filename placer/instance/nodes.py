@@ -201,18 +201,10 @@ class Constraints:
 class Node:
     """A Kubernetes node.
 
-    Parameters
-    ----------
-    allocatable
-        Milli-cpu, bytes, counts; ``pods`` included.
-    taints
-        The NoSchedule and NoExecute ones only.
-    ready
-        False where a Ready condition says anything but True.
-    numa
-        Zones and the kubelet's policy (C10); None without a NodeResourceTopology.
-    topology_policy
-        That policy, where C10 is off, too; empty without a NodeResourceTopology.
+    ``allocatable``: Milli-cpu, bytes, counts; ``pods`` included. ``taints``: the NoSchedule and NoExecute ones only.
+    ``ready``: False where a Ready condition says anything but True. ``numa``: zones and the kubelet's policy (C10);
+    None without a NodeResourceTopology. ``topology_policy``: that policy, where C10 is off, too; empty without a
+    NodeResourceTopology.
     """
 
     name: str

@@ -100,20 +100,11 @@ class UnknownField:
 class UnreadObject:
     """An object that is set aside because it cannot be read, so that its dependants wait.
 
-    Parameters
-    ----------
-    label
-        ``Kind namespace/name``.
-    attribute
-        Of the :class:`Objects` that would hold it; empty for a DaemonSet, known by a snapshot's placeholders alone.
-    namespace, name
-        The namespace is empty where the kind has none.
-    wrong
-        The first fault, and how many others there are: ``field: found ..., expected ...``.
-    text
-        Of the whole object, in JSON.
-    holds_room
-        Whether it is a pod on a node whose room could be read; it is among the pods, too.
+    ``label``: ``Kind namespace/name``. ``attribute``: of the :class:`Objects` that would hold it; empty for a
+    DaemonSet, known by a snapshot's placeholders alone. ``namespace``, ``name``: the namespace is empty where the kind
+    has none. ``wrong``: the first fault, and how many others there are: ``field: found ..., expected ...``. ``text``:
+    of the whole object, in JSON. ``holds_room``: whether it is a pod on a node whose room could be read; it is among
+    the pods, too.
     """
 
     label: str

@@ -39,18 +39,10 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 class NumaZone:
     """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
-    Parameters
-    ----------
-    id
-        Number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first.
-    capacity
-        Decides widths of ``restricted``.
-    available
-        For the next pod: as the object states, less the amounts of bound pods that it cannot know yet.
-    lists
-        Resources that the zone names, those of which it has 0 too.
-    costs
-        Distance to each zone, by its name, sorted. No rule uses them.
+    ``id``: number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first. ``capacity``: decides
+    widths of ``restricted``. ``available``: for the next pod: as the object states, less the amounts of bound pods that
+    it cannot know yet. ``lists``: resources that the zone names, those of which it has 0 too. ``costs``: distance to
+    each zone, by its name, sorted. No rule uses them.
     """
 
     id: int
