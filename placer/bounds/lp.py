@@ -5,11 +5,10 @@ so that optional pods are apart from needed ones; pods of each shape in each cla
 each node class (C2, C3), and the roomiest domain for pods that must share one (C7).
 
 Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
-up
-to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s) per
-node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per group
-or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too many to
-list; those that a point of the program breaks are found and added.
+up to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s)
+per node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per
+group or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too
+many to list; those that a point of the program breaks are found and added.
 """
 
 from __future__ import annotations
@@ -51,9 +50,8 @@ class NodeClasses:
     """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
 
     The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
-    nodes, so
-    no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are put
-    together.
+    nodes, so no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are
+    put together.
 
     ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
     node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources):
@@ -317,8 +315,7 @@ class _RowFamily:
     """Things that lie together in places, counted by one measure; all int64.
 
     ``things`` are indices, ``amounts`` one per thing, ``sizes`` pieces to try, ``rooms`` the pieces of each size that
-    all
-    places hold.
+    all places hold.
     """
 
     things: IntArray
@@ -421,8 +418,7 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
 
     Each bound is yielded as soon as it is known, better ones later, and only where it exceeds
     :func:`placer.bounds.bounds_for`: for the first value of O1 that no other bound meets, for the sum over all
-    priorities
-    (criterion None, no context), then for each later value of O1, given the values in hand before it.
+    priorities (criterion None, no context), then for each later value of O1, given the values in hand before it.
 
     ``values``: of the answer in hand, one per criterion. ``seconds``: after so long nothing more is begun, and the
     solver is stopped.

@@ -1,15 +1,11 @@
 """Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
 Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
-cores
-with it, 10 free cores are room for 2 GPUs.
+cores with it, 10 free cores are room for 2 GPUs.
 
-A group is put alone on the room that running pods leave, since other new pods only take room away. Counted are nodes
-with room for a pod of the class, domains within the tier limits (C7) of group and subgroups, resources and pieces of
-one
-size in each of them, room in queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
-that no rule can tell apart are counted once; those that neighbours shut out (:mod:`placer.bounds.neighbour_limits`) are
-left out.
+A group is put alone on the room that running pods leave, since other new pods only take room away: nodes, domains
+within the tier limits (C7), queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
+that no rule can tell apart are counted once; those that neighbours shut out are left out.
 """
 
 from __future__ import annotations

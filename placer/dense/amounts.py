@@ -24,8 +24,8 @@ class NodeAmounts:
     """Amounts that are counted on nodes, by name: of a pod, and left on a node; neither scaled nor cut.
 
     These are the resources (C2). A rule that counts pods on a node in any other way names its amount here: the name
-    becomes a
-    column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps cpu.
+    becomes a column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps
+    cpu.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -56,10 +56,9 @@ class Scale:
     """Amounts as array entries: divided by the greatest common divisor of all requests.
 
     Rounding room down loses nothing, since every request is a multiple of the divisor. A request that exceeds every
-    node
-    counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact divisor
-    taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by these
-    numbers.
+    node counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact
+    divisor taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by
+    these numbers.
 
     ``asked``: of each pod that matters. ``room``: on each node; entries may be negative.
     """

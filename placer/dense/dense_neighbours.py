@@ -90,8 +90,7 @@ class SpreadRow:
         bool, shape (nodes,): nodes that count.
     before
         Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
-        of
-        its nodes and those held, and one other domain with the fewest.
+        of its nodes and those held, and one other domain with the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
@@ -322,8 +321,7 @@ class NeighbourKinds:
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
         """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
-        that count
-        the same, so that a user who writes many of them gets one row.
+        that count the same, so that a user who writes many of them gets one row.
         """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
         alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]

@@ -196,8 +196,7 @@ class Dense:
     """The instance by index; everything is read-only and can be pickled.
 
     A method decides how many pods of each class go to each node (:class:`Solution`). Two nodes below one HyperNode, a
-    gang
-    of three trainers and a server::
+    gang of three trainers and a server::
 
         nodes       ("n1", "n2")
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
@@ -314,8 +313,7 @@ class Dense:
         """How many pods of a class each node could take alone: int64, shape (nodes,), at most the size of the class.
 
         Eligibility, resources, ports, zones and pods that run there count; ``free`` has shape (nodes, resources),
-        default
-        ``self.free``.
+        default ``self.free``.
         """
         room = self.free if free is None else free
         pod_class = self.classes[index]
@@ -342,8 +340,7 @@ class Dense:
         """Domains of which one must hold all pods of the scope (C7); None where there is no limit.
 
         They are the highest within the limit, disjoint: only the one of the running pods where there are any, none
-        where these
-        exceed the limit already.
+        where these exceed the limit already.
         """
         limit = self.scopes[scope].limit
         if limit is None:

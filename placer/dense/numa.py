@@ -147,8 +147,7 @@ class DenseNuma:
         """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
 
         The given order is tried first, and classes that C10 does not concern come last. None where no order was found,
-        or none
-        that keeps the pods of a class together.
+        or none that keeps the pods of a class together.
         """
         held = self.held.get(node, ())
         classes = self._pod_by_pod(node, counts)

@@ -68,8 +68,7 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     """Find changes that admit a group without breaking a rule, by their losses and how much they disturb.
 
     Changes that are not tried by the question's deadline are left out. ``search`` is asked about kinds of changes of
-    which
-    the greedy shows none to help, ``disturb`` for evictions and moves.
+    which the greedy shows none to help, ``disturb`` for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = [tried for told in found.values() for tried in told]

@@ -1,9 +1,8 @@
 """Whether one group fits with some rules lifted: decided by counting and search, and once more by a solver.
 
 A *yes* is a placement, judged by the executable rules (``placer.verify``) without the lifted ones. A *no* is counted,
-or
-every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting and
-search, by the integer program after the CP model.
+or every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting
+and search, by the integer program after the CP model.
 """
 
 from __future__ import annotations

@@ -61,8 +61,7 @@ class Explanation:
         Whether none of its pods waits but optional ones.
     corrections
         The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
-        decided
-        in time.
+        decided in time.
     changes
         Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
     reason

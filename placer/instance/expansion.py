@@ -230,8 +230,7 @@ class Census:
     """The pods of an instance by who made them, those that have ended included.
 
     A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment; where that link is
-    missing,
-    the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
+    missing, the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
     """
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
@@ -349,8 +348,7 @@ class Expansion:
     """What workloads would make, in the order of the input, workload by workload.
 
     ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
-    Findings
-    are tasks that could not be expanded or are odd, and names that are taken; sorted.
+    Findings are tasks that could not be expanded or are odd, and names that are taken; sorted.
     """
 
     pod_groups: tuple[PodGroupManifest, ...] = ()

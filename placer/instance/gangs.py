@@ -393,10 +393,8 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     """Find the gang that a pod names; None where it names none.
 
     Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
-    the
-    order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object or a
-    mark,
-    the first name in that order counts.
+    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object
+    or a mark, the first name in that order counts.
     """
     metadata = pod.metadata
     names = (

@@ -111,8 +111,7 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
 
     ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
-    of a
-    namespace come first; one that adds nothing to the spent amount is within it, however new.
+    of a namespace come first; one that adds nothing to the spent amount is within it, however new.
     """
     if budget is None:
         return instance

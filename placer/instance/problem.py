@@ -96,8 +96,7 @@ class Pod:
         Of its labels and annotations; no rule looks at it.
     running_priority
         Priority as a unit while it runs (D1), where that is not its own: it states none and its group has one, or the
-        class
-        of its group counts and is more.
+        class of its group counts and is more.
     """
 
     namespace: str

@@ -58,8 +58,7 @@ class Volumes:
     """Claims and volumes of an instance.
 
     A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
-    that
-    a bound claim names are findings.
+    that a bound claim names are findings.
     """
 
     def __init__(

@@ -5,10 +5,8 @@
 * `Reverse...`: the order from its end
 * `Alternate...`: first, last, second, last but one, ...
 
-The controller that stores such an order takes workloads in the random order of a Go map, so Tarjan orders, and Kahn
-orders of several roots, differ from run to run. Here the order of the spec counts; explicit roots reproduce a row of
-the
-KEP's table, or of a cluster.
+Workloads are taken in the order of the spec. The controller takes them in the random order of a Go map, so explicit
+roots reproduce a row of the KEP's table, or of a cluster.
 
 Source: KEP-260, "Application Group CRD" (table over the Online Boutique), and diktyo-io/appgroup-controller with the
 library it sorts by (otaviokr/topological-sort).

@@ -1,10 +1,7 @@
 """Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
 
-Here belongs everything about text: files, packing, encoding, YAML and JSON, lists, limits, the wording of faults,
-what-if edits, writing. Names and values of fields belong to ``placer.kube``, the meaning of objects together to
-``placer.instance``.
-
-The way of a text, one file for each step::
+Here belongs everything about text. Names and values of fields belong to ``placer.kube``, the meaning of objects
+together to ``placer.instance``. The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
     memory       as_texts     objects that are in memory already -> one text

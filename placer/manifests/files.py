@@ -1,8 +1,7 @@
 """Files, folders and standard input to texts, unpacked within the limits.
 
 The first character of a text tells JSON from YAML, not the name: ``kubectl`` output on standard input has none, and a
-YAML
-file may hold JSON. Packed files are known by their first two bytes.
+YAML file may hold JSON. Packed files are known by their first two bytes.
 """
 
 from __future__ import annotations

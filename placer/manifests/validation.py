@@ -263,8 +263,7 @@ def validate(
     ------
     BadInstance
         With every fault of every object: a missing field or one of a wrong type or value, an object that is there
-        twice, a
-        second Policy, a version that is not read.
+        twice, a second Policy, a version that is not read.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed)
     with no_collection():

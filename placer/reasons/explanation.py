@@ -337,10 +337,8 @@ def reasons(
     """Why pods stay pending: one reason per group with a pending pod that ``solution`` does not place.
 
     The code is the first of the catalogue's order that keeps the group out when it is alone with running pods. Pods
-    left of
-    a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group that fits
-    so is
-    asked again next to the pods that ``solution`` binds.
+    left of a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group
+    that fits so is asked again next to the pods that ``solution`` binds.
 
     ``solution``: keeps all rules. ``decided``: False: there is no time to try groups alone, and a group that counting
     cannot exclude is ``NotDecided``. ``deadline``: groups that are not looked at by then are ``NotDecided``. ``build``:
