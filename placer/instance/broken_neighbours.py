@@ -5,14 +5,14 @@ Kubernetes checks them at binding only, and pods may have gone since. The findin
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key, label_word
-from placer.instance.neighbours import Neighbours, SpreadLimit
-from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
+from placer.instance.neighbours import Neighbours
+from placer.instance.pod_index import CountedDomains, PodIndex, domain_of, pairs_apart
 from placer.instance.problem import Instance, Pod, PodState
 
 __all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
@@ -51,9 +51,12 @@ def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable
 def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per term and domain in which pods are together that it keeps apart."""
     asking, index = _asking(instance, lambda asked: asked.anti_affinity)
+    meanings: dict[tuple[str, int], Mapping[str, list[Key]]] = {}  # of terms that mean the same pods
     for term, pods in asking.items():
-        key = term.topology_key
-        having, meant = (_by_domain(instance, key, each) for each in (pods, index.matching(term.pods)))
+        key, matched = term.topology_key, index.matching(term.pods)
+        if (key, id(matched)) not in meanings:
+            meanings[key, id(matched)] = _by_domain(instance, key, matched)
+        having, meant = _by_domain(instance, key, pods), meanings[key, id(matched)]
         for value in sorted(having.keys() & meant.keys()):
             pairs = pairs_apart(having[value], meant[value])
             if pairs:
@@ -74,8 +77,9 @@ def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per constraint of bound pods: their fullest domain, more than maxSkew beyond the emptiest."""
     asking, index = _asking(instance, lambda asked: asked.spread)
+    domains = CountedDomains(instance.nodes, index, lambda pod: pod.node)
     for limit, pods in asking.items():
-        counts = _counts(instance, limit, index.matching(limit.pods))
+        counts = domains.counts(limit)
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
         mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
         most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
@@ -83,10 +87,3 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
             first, where = min(pod.key for pod in pods), f"{limit.topology_key}={label_word(domain)}"
             message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
             yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"
-
-
-def _counts(instance: Instance, limit: SpreadLimit, pods: Iterable[Pod]) -> Counter[str]:
-    counting = {name: node.labels[limit.topology_key] for name, node in instance.nodes.items() if limit.counts(node)}
-    found = Counter(dict.fromkeys(counting.values(), 0))
-    found.update(counting[pod.node] for pod in pods if pod.node in counting)
-    return found

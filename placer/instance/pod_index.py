@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
 from placer.instance.keys import Key
-from placer.instance.neighbours import AffinityTerm, PodSelector
+from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
 from placer.instance.nodes import Node, Requirement
-from placer.instance.problem import Pod
+from placer.instance.problem import Pod, PodState
 
-__all__ = ["PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
+__all__ = ["CountedDomains", "PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
 
 #: Up to so many pods are looked at one by one; of more sets are cut, so that no term costs a look at each pod.
 _FEW = 16
@@ -167,3 +167,45 @@ def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
     one, other = set(owners), set(matched)
     both, only_owners, only_matched = len(one & other), len(one - other), len(other - one)
     return both * (both - 1) // 2 + both * (only_owners + only_matched) + only_owners * only_matched
+
+
+class CountedDomains:
+    """The pods that spread constraints (C14) count per domain, found once for constraints that count the same.
+
+    Parameters
+    ----------
+    nodes
+        By name.
+    pods
+        Finds the pods that are counted; terminating ones are not.
+    node_of
+        Name of the node that a pod is on, or gets.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node], pods: PodIndex, node_of: Callable[[Pod], str | None]) -> None:
+        self._all, self._pods, self._node_of = nodes, pods, node_of
+        self._nodes: dict[object, list[str]] = {}
+        self._domains: dict[object, dict[str, str]] = {}
+        self._counts: dict[tuple[int, int], Counter[str]] = {}
+
+    def _of(self, limit: SpreadLimit) -> Mapping[str, str]:
+        """Node that counts to its domain."""
+        kind = limit.keys, limit.counted
+        if kind not in self._nodes:
+            self._nodes[kind] = [name for name, node in self._all.items() if limit.counts(node)]
+        place = (*kind, limit.topology_key)
+        if place not in self._domains:
+            self._domains[place] = {name: self._all[name].labels[limit.topology_key] for name in self._nodes[kind]}
+        return self._domains[place]
+
+    def counts(self, limit: SpreadLimit) -> Counter[str]:
+        """Every domain that counts to the pods that are counted there."""
+        counting, matched = self._of(limit), self._pods.matching(limit.pods)
+        place = id(counting), id(matched)  # both are kept
+        if place not in self._counts:
+            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
+            for pod in matched:
+                value = counting.get(self._node_of(pod) or "")
+                if value is not None and pod.state is not PodState.TERMINATING:
+                    found[value] += 1
+        return self._counts[place]

@@ -6,15 +6,15 @@ A domain of a topology key is the set of the nodes of one value of that label. S
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from placer.instance import Instance, Key, Pod, PodState
+from placer.instance import Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
 from placer.instance.neighbours import AffinityTerm, SpreadLimit
-from placer.instance.pod_index import domain_of, owners_of_terms, pairs_apart
+from placer.instance.pod_index import CountedDomains, domain_of, owners_of_terms, pairs_apart
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, pod_name
@@ -155,13 +155,13 @@ def spread(outcome: Outcome) -> Iterator[Violation]:
         pod = outcome.instance.pods[key]
         for limit in pod.neighbours.spread:
             limits[limit].append(pod)
-    domains = _CountedDomains(outcome.instance)
+    domains = CountedDomains(outcome.instance.nodes, outcome.neighbours, outcome.node_of)
     for limit, pods in limits.items():
         yield from _skews(outcome, domains, limit, pods)
 
 
-def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
-    key, counts = limit.topology_key, domains.counts(outcome, limit)
+def _skews(outcome: Outcome, domains: CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
+    key, counts = limit.topology_key, domains.counts(limit)
     fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
     mine: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
@@ -181,36 +181,3 @@ def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods:
                 f"{fewest}; maxSkew is {limit.max_skew}"
             )
             yield Violation("C14", (f"Domain {key}={label_word(value)}", pod_name(min(there))), excess, message)
-
-
-class _CountedDomains:
-    """Nodes that count for spread constraints, found once for constraints of the same keys and policies."""
-
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._nodes: dict[object, list[str]] = {}
-        self._domains: dict[object, dict[str, str]] = {}
-        self._counts: dict[tuple[int, int], Counter[str]] = {}
-
-    def of(self, limit: SpreadLimit) -> Mapping[str, str]:
-        """Counting node to its domain."""
-        kind = limit.keys, limit.counted
-        if kind not in self._nodes:
-            self._nodes[kind] = [name for name, node in self._instance.nodes.items() if limit.counts(node)]
-        if (*kind, limit.topology_key) not in self._domains:
-            nodes = self._instance.nodes
-            found = {name: nodes[name].labels[limit.topology_key] for name in self._nodes[kind]}
-            self._domains[*kind, limit.topology_key] = found
-        return self._domains[*kind, limit.topology_key]
-
-    def counts(self, outcome: Outcome, limit: SpreadLimit) -> Counter[str]:
-        """Counting domain to the bound and new pods that are counted there."""
-        counting, matched = self.of(limit), outcome.neighbours.matching(limit.pods)
-        place = id(counting), id(matched)  # both are kept: constraints that count the same are counted once
-        if place not in self._counts:
-            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
-            for pod in matched:
-                value = counting.get(outcome.node_of(pod) or "")
-                if value is not None and pod.state is not PodState.TERMINATING:
-                    found[value] += 1
-        return self._counts[place]
