@@ -443,7 +443,7 @@ class _LpSearch:
                 yield from self._criterion(criterion)
 
     def _open(self) -> list[int | None]:
-        """What is not met: the first value, then the sum, then the other values."""
+        """Values that are not met: the first, then the sum, then the other values."""
         found: list[int | None] = [
             criterion
             for criterion, (name, _) in enumerate(self.dense.criteria)

@@ -353,7 +353,7 @@ class CoverSearch:
         scarcest = pods[np.argmin(holds[:, pods].sum(axis=0))]
         for part in candidates[holds[:, scarcest]].tolist():
             yield part, left - self.parts[part], candidates, budget - int(self.losses[part])
-            # What it can be part of has been seen.
+            # All ways with this part have been seen.
             candidates = candidates[candidates != part]
 
 

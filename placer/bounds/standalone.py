@@ -580,7 +580,7 @@ class StandaloneLimits:
         return RoomMeasure(-1, shape, frozenset())
 
     def measures(self, shapes: Sequence[int]) -> list[RoomMeasure]:
-        """Ways to count what pods of some shapes take together: amounts, pieces of the smallest request, pods."""
+        """Measures of the room that pods of some shapes take: amounts, pieces of the smallest request, pods."""
         each = sorted(set(shapes))
         masks = frozenset(int(self.shapes.mask[shape]) for shape in each)
         found = [self._pods_of(shape) for shape in each]

@@ -1,4 +1,4 @@
-"""What is counted on nodes, by name, and exact scaling of such amounts to small integers."""
+"""Amounts that are counted on nodes, by name, and their exact scaling to small integers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodeAmounts:
         return pod.requests
 
     def left(self, node: str) -> Resources:
-        """Allocatable minus what bound, terminating and nominated pods hold; negative where they hold more."""
+        """Allocatable minus the amounts of bound, terminating and nominated pods; negative where they hold more."""
         if node not in self._left:
             held, allocatable = self.instance.held.get(node), self.instance.nodes[node].allocatable
             self._left[node] = allocatable if held is None else self._difference(allocatable, held)

@@ -27,7 +27,7 @@ from placer.instance.numa.numa_values import UNKNOWN
 
 __all__ = ["PackedKubelet", "State", "Unit", "Units", "packed_kubelets"]
 
-#: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more unless it is told to.
+#: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more by default.
 _FEW = 8
 
 #: Room of each zone in the order of ids, packed; only :class:`PackedKubelet` can read it.

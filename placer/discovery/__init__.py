@@ -5,7 +5,7 @@ Belongs here: readers of such descriptions, each of which gives a tier tree in t
 (``cluster``), the meaning of a tree for a placement (``instance``).
 
 ==================  ===================================================================================================
-module              what it does
+module              task
 ==================  ===================================================================================================
 ``discovery``       the result of all of them
 ``labels``          labels of nodes to a tree

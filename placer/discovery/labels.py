@@ -21,7 +21,7 @@ from placer.legible import shown
 
 __all__ = ["discover_labels", "read_keys"]
 
-#: What a tierName may have at most; a label's key may be longer.
+#: Most characters of a tierName; a label's key may be longer.
 _LONGEST_KEY = 253
 
 

@@ -5,7 +5,7 @@ solving again; the same of a job that is not submitted yet, and how many copies 
 group that every answer carries (``placer.reasons``), printing (``placer.cli``).
 
 ==================  ==================================================================================
-module              what it does
+module              task
 ==================  ==================================================================================
 ``lifts``           the cluster with one group that waits, and rules lifted for it
 ``decisions``       whether the group fits there, decided by counting and search, then once more by a solver

@@ -26,7 +26,7 @@ __all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 
-#: Gangs that are screened, the smallest first, and changes that are told of them.
+#: Gangs that are screened, the smallest first, and changes that are shown of them.
 SCREENED, TOLD = 30, 2
 
 TOGETHER = 6

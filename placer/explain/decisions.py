@@ -30,7 +30,7 @@ from placer.verify import verify
 
 __all__ = ["Decision", "LoneGroup"]
 
-#: Nodes that a quick search looks at beside the greedy's ways.
+#: Nodes that a quick search looks at besides the greedy's ways.
 QUICK = 400
 
 SECONDS = 10.0

@@ -153,7 +153,7 @@ LIFTED: Mapping[str, Lift] = {
     "Bandwidth": _without_rule("C9"),
 }
 
-#: Rules about domains of node labels are lifted by name for what counts them, and in the arrays for all else.
+#: Rules about domains of node labels are lifted by name for counting, and in the arrays for all else.
 _BOTH = ("TopologyTooNarrow", "Exclusive")
 _IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code in _BOTH}
 

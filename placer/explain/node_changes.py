@@ -71,7 +71,7 @@ def _freed_in_several_ways(question: Question) -> Iterator[Change]:
         yield reduce(Change.then, made)
 
 
-#: What is done to a node so that it takes a pod; None where that does not help.
+#: Changes a node so that it takes a pod; None where that does not help.
 _Way = Callable[[Node, Pod], Node | None]
 
 

@@ -213,7 +213,7 @@ def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Fin
             yield Finding("InvalidObject", subject, message)
 
 
-# -------------------------------------------------------------------------- which workloads have pods, and what is made
+# ---------------------------------------------------------------------- workloads with pods, and the objects to be made
 
 #: Labels that name the workload, by its kind and API group; Volcano sets its own as an annotation too.
 _NAMING = {
@@ -345,7 +345,7 @@ LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """What workloads would make, in the order of the input, workload by workload.
+    """Objects that workloads would make, workload by workload in the order of the input.
 
     ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
     Findings are tasks that could not be expanded or are odd, and names that are taken; sorted.

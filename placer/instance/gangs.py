@@ -1,4 +1,4 @@
-"""Gangs: what PodGroup objects ask for, and which pods are their members, in which role and subgroup (C5, C6, C7).
+"""Gangs: demands of PodGroup objects, and their member pods by role and subgroup (C5, C6, C7).
 
 Source: Volcano ``pkg/scheduler/api`` (group annotations, role, the order in which subGroupPolicies take pods); the pod
 labels of the coscheduling plugin, now and in its first releases; KEP-4671 (``spec.schedulingGroup`` of 1.36,
@@ -378,7 +378,7 @@ class PodEntry:
     counts: bool = True
 
 
-#: Scheduler to what it reads: the API group of PodGroups first, then those that stand for marks.
+#: Scheduler to the gangs that it reads: the API group of PodGroups first, then those that stand for marks.
 _READ_BY = {
     "default-scheduler": (UPSTREAM,),
     "volcano": (VOLCANO,),

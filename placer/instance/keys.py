@@ -1,4 +1,4 @@
-"""Identities of objects: what the instance's mappings are keyed by."""
+"""Identities of objects: the keys of the instance's mappings."""
 
 from __future__ import annotations
 

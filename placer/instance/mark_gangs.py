@@ -54,7 +54,7 @@ __all__ = [
 T = TypeVar("T")
 
 VOLCANO = "scheduling.volcano.sh"
-#: What stands for an API group in the keys of gangs that marks declare.
+#: Stand-ins for an API group in the keys of gangs that marks declare.
 LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh"
 KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
 MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)

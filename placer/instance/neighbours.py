@@ -121,7 +121,7 @@ class ChildJob:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a pod asks of the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
+    """Demands of a pod on the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
 
     Terms are sorted, each once. Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
     """

@@ -128,7 +128,7 @@ _STATE_TAINTS = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What a pod asks of a node's own properties (C3); pairs and marks sorted.
+    """Demands of a pod on a node's own properties (C3); pairs and marks sorted.
 
     ``required``: of each entry at least one term must match: required node affinity, and one entry per bound volume
     with affinity. ``os``: operating system whose kubelets alone admit the pod; empty: any. ``marks``: limits by its

@@ -32,7 +32,7 @@ class PodState(Enum):
 
     @property
     def on_node(self) -> bool:
-        """Whether the pod is on its node, running or being deleted, so that it takes what rules limit."""
+        """Whether the pod is on its node, running or being deleted, so that it takes amounts that rules limit."""
         return self in (PodState.BOUND, PodState.TERMINATING)
 
 
@@ -140,7 +140,7 @@ class Pod:
         return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
-#: A limit below every tier: what an unknown tierName admits (nothing).
+#: A limit below every tier, so that an unknown tierName admits nothing.
 NO_TIER = -1
 
 
@@ -318,7 +318,7 @@ class Queue:
     weight
         Its share compared with others; for other schedulers (``policies``), since no rule looks at it.
     reclaimable
-        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
+        False: its running pods go only for a group of the queue, of a higher priority (D2).
     marks
         Limits to the nodes of its pods, from itself or the nearest queue above that states any (C3).
     namespaces

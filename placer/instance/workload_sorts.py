@@ -154,7 +154,7 @@ def _alternating(order: Sequence[str]) -> Iterator[str]:
             yield order[-1 - place]
 
 
-#: Name of an algorithm to what sorts and how the result is arranged.
+#: Name of an algorithm to its sort and the arrangement of the result.
 ALGORITHMS: Mapping[
     str,
     tuple[Callable[[Graph, Sequence[str]], Sequence[str]], Callable[[Sequence[str]], Iterable[str]]],

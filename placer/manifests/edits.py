@@ -236,7 +236,7 @@ _STEP = re.compile(r"(?P<dot>\.?)(?:(?P<word>[^.\[\]]+)|\[(?P<bracket>[^\[\]]+)\
 
 
 def _parse_path(text: str) -> list[str]:
-    """Read a path; whether a step of digits is an index or a key depends on what it is applied to.
+    """Read a path; whether a step of digits is an index or a key depends on the value at that place.
 
     Raises
     ------

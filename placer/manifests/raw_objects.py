@@ -239,7 +239,7 @@ class Names:
 #: Where a field stands, in whichever item of a list: None for the index.
 Place = tuple[str | None, ...]
 
-#: What the header of an object is read from: attributes of these names, the values of the second line as text.
+#: Sources of an object's header: attributes of these names, the values of the second line as text.
 _ATTRIBUTES = frozenset(("apiVersion", "kind", "metadata", "name", "namespace"))
 _TEXT = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')

@@ -77,7 +77,7 @@ def yaml_documents_allowed(length: int) -> int:
 
 BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
-#: The start of a text tells what it is, and long texts are looked at piece by piece.
+#: The start of a text tells its format, and long texts are looked at piece by piece.
 _HEAD = 2**20
 
 

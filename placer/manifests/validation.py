@@ -54,7 +54,7 @@ __all__ = [
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
-#: What a pod on a node takes there, and what says whose it is.
+#: Fields of a pod that state its room on a node and its owner.
 _HELD_SPEC = frozenset(
     ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
 )

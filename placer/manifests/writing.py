@@ -23,7 +23,7 @@ __all__ = ["dump", "to_json", "to_yaml"]
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 #: Words that YAML 1.1 takes for booleans.
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
-#: Characters that YAML does not allow in text, beyond those that JSON escapes, and what a terminal may obey.
+#: Characters that YAML does not allow in text, beyond those that JSON escapes, and those that a terminal may obey.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 
 

@@ -263,7 +263,7 @@ class Beside:
 
     def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
         """Groups of which nothing is placed share a cause, and the pods in their way."""
-        # The cause is kept beside the text, so that its id stays its own.
+        # The cause is kept with the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
         if place not in self._names:
             self._names[place] = cause, self._held(cause, key)
@@ -320,7 +320,7 @@ class Beside:
         return NamedThing(key.namespace, f"{key} ({plural(pods, 'pod')})", self.instance.groups[key].priority, pods)
 
 
-#: What asking beside the placement costs before the first answer, as a multiple of making the arrays: they are made
+#: Cost of asking next to the placement before the first answer, as a multiple of making the arrays: they are made
 #: once more, of an instance that is made before.
 REBUILT = 2.5
 

@@ -1,4 +1,4 @@
-"""Rules about what a placement evicts and moves: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
+"""Rules about evictions and moves of a placement: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class TopologyManager:
             self._take(each.take, range(len(self.left)))
 
     def after(self) -> NumaNode:
-        """The node with what its zones have left now; resources that are not aligned here do not change."""
+        """The node with the amounts that its zones have left; resources that are not aligned here do not change."""
         zones = (
             replace(zone, available=Resources({**zone.available, **room}))
             for zone, room in zip(self.node.zones, self.left, strict=True)
@@ -235,7 +235,7 @@ def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Re
     return width > 0 and all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
 
 
-# ------------------------------------------------------------------------------------------------ what pods ask for
+# -------------------------------------------------------------------------------------------------- demands of pods
 
 
 def aligned_resources(node: NumaNode) -> tuple[str, ...]:

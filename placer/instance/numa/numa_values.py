@@ -25,7 +25,7 @@ __all__ = [
 
 #: Policies of the kubelet's Topology Manager, weakest first.
 TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
-#: Stands for a policy or scope that is written and not known: what that kubelet aligns it may refuse.
+#: Stands for a policy or scope that is written and not known: that kubelet may refuse any pod that it aligns.
 UNKNOWN = "unknown"
 STRICT = frozenset({"restricted", "single-numa-node", UNKNOWN})
 SCOPES = ("container", "pod")
