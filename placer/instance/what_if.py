@@ -87,7 +87,8 @@ def losing(instance: Instance, lost: Collection[str]) -> Instance:
 
 def only_waiting(instance: Instance, groups: Collection[GroupKey | None]) -> Instance:
     """Nothing waits but some groups."""
-    found = without(instance, {pod.key for pod in instance.pending if pod.group not in groups})
+    others = (group for key, group in instance.groups.items() if key not in groups)
+    found = without(instance, {key for group in others for key in group.pending})
     return instance.keeping_held(pods=found.pods, groups=found.groups)
 
 
