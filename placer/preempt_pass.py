@@ -49,10 +49,11 @@ from placer.cluster.writing.breaker import patient
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
-from placer.disruption import Disruption, leaving_protected, lost_pods, with_lost, without
+from placer.disruption import Disruption, lost_pods
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.disruptions import limited
+from placer.instance.what_if import leaving_protected, with_lost, without
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Step

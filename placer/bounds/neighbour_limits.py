@@ -2,9 +2,8 @@
 
 A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
 domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
-domain
-can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take room
-away. A term of which some pods may be on nodes without the label limits nothing here.
+domain can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take
+room away. A term of which some pods may be on nodes without the label limits nothing here.
 """
 
 from __future__ import annotations

@@ -90,8 +90,7 @@ class SpreadRow:
         bool, shape (nodes,): nodes that count.
     before
         Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
-        of
-        its nodes and those held, and one other domain with the fewest.
+        of its nodes and those held, and one other domain with the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
@@ -117,13 +116,9 @@ class SpreadRow:
 class DenseNeighbours:
     """Demands of classes on each other.
 
-    Parameters
-    ----------
-    domain
-        Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
-    shut
-        Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
-        pods or missing labels close to it; None: none of them.
+    ``domain``: per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none. ``shut``: rule to
+    one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing
+    labels close to it; None: none of them.
     """
 
     domain: tuple[IntArray, ...]
@@ -294,16 +289,9 @@ class NeighbourKinds:
 
     Pods that differ only by labels that nothing looks at are of one kind.
 
-    Parameters
-    ----------
-    pods
-        Pending pods that may be placed.
-    nodes
-        In tree order.
-    running
-        Pods that run in truth: of pending ones only D5 is asked (their near pods last) and that new pods keep away; for
-        bound
-        ones the near pods have to last, too.
+    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
+    ones only D5 is asked (their near pods last) and that new pods keep away; for bound ones the near pods have to last,
+    too.
     """
 
     def __init__(
@@ -333,8 +321,7 @@ class NeighbourKinds:
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
         """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
-        that count
-        the same, so that a user who writes many of them gets one row.
+        that count the same, so that a user who writes many of them gets one row.
         """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
         alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]

@@ -61,8 +61,7 @@ class Explanation:
         Whether none of its pods waits but optional ones.
     corrections
         The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
-        decided
-        in time.
+        decided in time.
     changes
         Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
     reason
@@ -129,12 +128,7 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
 
-    Parameters
-    ----------
-    namespace
-        Where the words state none; None: ``home``, else the only one.
-    home
-        The user's own namespace.
+    ``namespace``: where the words state none; None: ``home``, else the only one. ``home``: the user's own namespace.
 
     Raises
     ------
@@ -221,14 +215,8 @@ def explain(
 ) -> list[Explanation]:
     """Explain groups.
 
-    Parameters
-    ----------
-    keys
-        None: all that wait.
-    deadline
-        When nothing more is decided or tried. Each of several groups has its share of the rest.
-    placed
-        The present placement; None: that of :func:`as_things_stand`.
+    ``keys``: None: all that wait. ``deadline``: when nothing more is decided or tried. Each of several groups has its
+    share of the rest. ``placed``: the present placement; None: that of :func:`as_things_stand`.
 
     Raises
     ------

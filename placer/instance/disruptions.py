@@ -1,4 +1,4 @@
-"""What may be disturbed: which bound pods never, and of which no more than so many at once (D2).
+"""Bound pods that may never be disturbed, and budgets of those that may (D2).
 
 Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no count.
 """

@@ -19,8 +19,7 @@ class Finding:
     """Something in the input that cannot be as meant; ``--strict`` makes it an error.
 
     ``code`` is one of :data:`placer.codes.FINDINGS`, ``object`` is ``Kind namespace/name``, and ``message`` is one
-    sentence
-    that names the objects and values involved.
+    sentence that names the objects and values involved.
     """
 
     code: FindingCode

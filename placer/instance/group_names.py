@@ -97,14 +97,8 @@ def asked_groups(
 ) -> list[GroupKey]:
     """Find the groups that are asked about, in the order of the instance; a bound pod in no group is one of its own.
 
-    Parameters
-    ----------
-    namespace
-        None: all.
-    selector
-        Labels of one of their pods, as ``kubectl -l`` takes them; None: any.
-    names
-        As in :class:`CalledGroup`; empty: any.
+    ``namespace``: None: all. ``selector``: labels of one of their pods, as ``kubectl -l`` takes them; None: any.
+    ``names``: as in :class:`CalledGroup`; empty: any.
 
     Raises
     ------

@@ -3,24 +3,24 @@
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
 
 ========================================  =================================================================
-module                                    what it reads
+module                                    reads
 ========================================  =================================================================
 here                                      Node, Policy, and each pod with its place in its group
 ``expansion``                             pods of Deployments, Jobs and other workloads that have none yet
-``numa``                                  NodeResourceTopology, and what pods ask of zones
+``numa``                                  NodeResourceTopology, and demands of pods on zones
 ``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``mark_gangs``                            gangs that labels and annotations of other systems declare
 ``pod_makers``                            who makes a pod
 ``pod_states``                            which pods are pending, bound or another scheduler's
-``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
-``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
+``requests``, ``eligibility``             amounts of a pod on its node, and the nodes it may use
+``neighbour_demand``, ``pod_index``       demands of a pod on the pods around it, and the pods meant
 ``domain_units``                          which pods must be in one domain of a node label
-``unsupported``                           what is not modelled and refused (C4)
+``unsupported``                           demands that are not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
-``unread``                                what cannot be read, and what waits because of it
-``ignored_fields``, ``ignored_marks``     fields that limit what waits and that no rule reads, and marks likewise
+``unread``                                objects that cannot be read, and pods that wait for them
+``ignored_fields``, ``ignored_marks``     fields and marks that limit waiting pods and that no rule reads
 ``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
@@ -187,20 +187,10 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 class PodReader:
     """Reads pods; holds the objects that their fields refer to.
 
-    Parameters
-    ----------
-    gangs, groups
-        PodGroups, and the same with their pods, stand-ins for absent ones included.
-    sub_groups
-        Index in its group; a pod in none is absent.
-    demands
-        None: no node has NUMA zones.
-    own_leaders
-        LeaderWorkerSets whose leaders have a template of their own.
-    class_decides
-        Whether the class of a PodGroup is its priority, whatever its pods state.
-    pool, neighbours
-        Make values that equal pods share.
+    ``gangs``, ``groups``: PodGroups, and the same with their pods, stand-ins for absent ones included. ``sub_groups``:
+    index in its group; a pod in none is absent. ``demands``: None: no node has NUMA zones. ``own_leaders``:
+    LeaderWorkerSets whose leaders have a template of their own. ``class_decides``: whether the class of a PodGroup is
+    its priority, whatever its pods state. ``pool``, ``neighbours``: make values that equal pods share.
     """
 
     nodes: Mapping[str, Node]
@@ -345,18 +335,10 @@ def make_instance(
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
-    Parameters
-    ----------
-    objects
-        Each sound in itself; their order does not matter.
-    scheduler_name
-        Whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
-    cluster
-        The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
-    gates
-        In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
-    kept
-        Pods of an earlier reading, by manifests that are the same objects.
+    ``objects``: each sound in itself; their order does not matter. ``scheduler_name``: whose pending pods are ours,
+    ``*``: any; None: any offline, ``placer`` in a cluster. ``cluster``: the objects are those of a live cluster: of
+    workloads only those that came by ``--with`` are expanded. ``gates``: in a cluster: pods that carry the hold gate
+    alone are ours (``--enforce gates``). ``kept``: pods of an earlier reading, by manifests that are the same objects.
 
     Raises
     ------

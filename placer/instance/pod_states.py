@@ -47,14 +47,9 @@ def has_succeeded(pod: PodManifest) -> bool:
 class Ownership:
     """Whose pending pods are ours (models/reading.md, "Pods").
 
-    Parameters
-    ----------
-    scheduler_name
-        ``*``: any name; None: any offline, ``placer`` in a cluster.
-    cluster
-        Whether the objects are those of a live cluster that will be written to.
-    gates
-        Only in a cluster: placer decides for pods that carry the hold gate, whatever their scheduler.
+    ``scheduler_name``: ``*``: any name; None: any offline, ``placer`` in a cluster. ``cluster``: whether the objects
+    are those of a live cluster that will be written to. ``gates``: only in a cluster: placer decides for pods that
+    carry the hold gate, whatever their scheduler.
     """
 
     scheduler_name: str | None = None

@@ -54,7 +54,7 @@ __all__ = [
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
-#: What a pod on a node takes there, and what says whose it is.
+#: Fields of a pod that state its room on a node and its owner.
 _HELD_SPEC = frozenset(
     ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
 )
@@ -100,20 +100,11 @@ class UnknownField:
 class UnreadObject:
     """An object that is set aside because it cannot be read, so that its dependants wait.
 
-    Parameters
-    ----------
-    label
-        ``Kind namespace/name``.
-    attribute
-        Of the :class:`Objects` that would hold it; empty for a DaemonSet, known by a snapshot's placeholders alone.
-    namespace, name
-        The namespace is empty where the kind has none.
-    wrong
-        The first fault, and how many others there are: ``field: found ..., expected ...``.
-    text
-        Of the whole object, in JSON.
-    holds_room
-        Whether it is a pod on a node whose room could be read; it is among the pods, too.
+    ``label``: ``Kind namespace/name``. ``attribute``: of the :class:`Objects` that would hold it; empty for a
+    DaemonSet, known by a snapshot's placeholders alone. ``namespace``, ``name``: the namespace is empty where the kind
+    has none. ``wrong``: the first fault, and how many others there are: ``field: found ..., expected ...``. ``text``:
+    of the whole object, in JSON. ``holds_room``: whether it is a pod on a node whose room could be read; it is among
+    the pods, too.
     """
 
     label: str
@@ -268,27 +259,17 @@ def validate(
 ) -> Objects:
     """Read every object into its type, in the order of the input.
 
-    Parameters
-    ----------
-    raws
-        Objects of kinds that are not read are counted and skipped.
-    faults
-        Faults of earlier steps, raised together with those found here.
-    lenient
-        Set aside objects with a field of a wrong type or value, as in a cluster's snapshot: no tenant may keep all
-        others
-        from being placed. A Policy is never set aside.
-    listed
-        We listed the objects, each within its limits: they are all read, however much memory they take.
-    known
-        Address of a raw object to the object as it was read before; takes those of which there is nothing to report.
+    ``raws``: objects of kinds that are not read are counted and skipped. ``faults``: faults of earlier steps, raised
+    together with those found here. ``lenient``: set aside objects with a field of a wrong type or value, as in a
+    cluster's snapshot: no tenant may keep all others from being placed. A Policy is never set aside. ``listed``: we
+    listed the objects, each within its limits: they are all read, however much memory they take. ``known``: address of
+    a raw object to the object as it was read before; takes those of which there is nothing to report.
 
     Raises
     ------
     BadInstance
         With every fault of every object: a missing field or one of a wrong type or value, an object that is there
-        twice, a
-        second Policy, a version that is not read.
+        twice, a second Policy, a version that is not read.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():

@@ -17,8 +17,9 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, released, unit_priority, without
+from placer.disruption import Disruption, unit_priority
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.what_if import released, without
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
 from placer.methods.greedy.multi_start import greedy

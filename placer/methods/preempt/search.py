@@ -14,8 +14,9 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, outcome_of, released, without
+from placer.disruption import Disruption, outcome_of
 from placer.instance import Group, Instance, Key, PodState
+from placer.instance.what_if import released, without
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
