@@ -235,6 +235,14 @@ def test_a_namespace_takes_few_nodes_out_whatever_its_pods_say_they_are_of() -> 
     assert cooling_nodes(known, 300, NOW) == {"n01", "n02", "n03", "n04", "a", "b"}
 
 
+@pytest.mark.parametrize("reason", sorted(views.OF_THE_POD))
+def test_no_node_cools_down_for_a_feature_that_its_author_has_a_pod_ask_for(reason: str) -> None:
+    """Else a tenant closes nodes by name, with pods that placer bound; the workload alone keeps off."""
+    known = remembered({}, [rejection("n1", -1, JOB, reason), rejection("n2", -2, OTHER)], 300, NOW)
+    cooling = cooling_nodes(known, 300, NOW)
+    assert (cooling, kept_off(known, cooling)) == ({"n2"}, {JOB: "n1"})
+
+
 @pytest.mark.parametrize(
     ("scheduler", "changed", "node"),
     [

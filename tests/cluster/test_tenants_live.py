@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -269,3 +270,25 @@ def test_daemon_sets_of_which_no_pod_comes_keep_nobody_off(cluster: Api, passes:
     told = passes()
     assert told["bound"] == 4
     assert any("4 of namespace evil" in each for each in told["told"]["troubles"])
+
+
+def test_pods_as_long_as_a_server_takes_cost_one_request_each(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    """With a node they would be longer: it answers with 409, as for a pod that has changed."""
+    cluster.create(node("n1"), live_pod("good", cpu=1))
+    pods, longest, too_long = "/api/v1/namespaces/evil/pods", 1_570_000, 1_573_000
+    cluster.make_namespaces("evil")
+    while too_long - longest > 8:
+        middle = (longest + too_long) // 2
+        made = live_pod(f"p-{middle}", namespace="evil", cpu=1)
+        made["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * middle}]
+        try:
+            cluster.call("POST", pods, made)
+            longest = middle
+        except Refused:
+            too_long = middle
+    told = passes("--gang-grace", "300")
+    assert "good" in bound(cluster)
+    assert f"Pod evil/p-{longest}" in told["left"]
+    assert all("request is too large" in why for why in told["left"].values())
+    asked = Counter(path for method, path in proxy.asked.elements() if path.endswith("/binding"))
+    assert set(asked.values()) == {1}

@@ -20,6 +20,7 @@ from placer.instance.pod_states import HOLD_GATE
 
 __all__ = [
     "NODE_FIELD",
+    "OF_THE_POD",
     "DaemonSetCounts",
     "DaemonSetView",
     "KubeletAnswer",
@@ -38,17 +39,12 @@ __all__ = [
 Item = TypeVar("Item")
 View = TypeVar("View", bound="ObjectView")
 
-#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet``
-#: (lifecycle, cm, eviction, sysctl, nodeshutdown, volume manager).
-_REASONS = frozenset(
+#: ``status.reason`` of pods that a kubelet did not admit for a feature that they alone ask of it: their author chooses
+#: it, and the node takes all others.
+OF_THE_POD = frozenset(
     (
         "AppArmor",
         "InitContainerRestartPolicyForbidden",
-        "InvalidNodeInfo",
-        "NodeAffinity",
-        "NodeName",
-        "NodePorts",
-        "NodeShutdown",
         "PodFeatureUnsupported",
         "PodLevelResourcesNotSupported",
         "PodOSNotSupported",
@@ -56,6 +52,17 @@ _REASONS = frozenset(
         "SMTAlignmentError",
         "SupplementalGroupsPolicyNotSupported",
         "SysctlForbidden",
+    )
+)
+#: All such reasons beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet`` (lifecycle, cm, eviction, sysctl,
+#: nodeshutdown, volume manager).
+_REASONS = OF_THE_POD.union(
+    (
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "NodeShutdown",
         "TaintToleration",
         "TopologyAffinityError",
         "UnexpectedAdmissionError",
