@@ -26,6 +26,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from placer.cluster.planning.disruption_plan import (
     DisruptionReport,
@@ -39,6 +40,7 @@ from placer.cluster.planning.disruption_plan import (
     with_wanted,
 )
 from placer.cluster.planning.gang_outcome import GangState
+from placer.cluster.planning.half_bound import in_turn as taking_turns
 from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
@@ -641,14 +643,19 @@ class _RoomMaker:
             self.done.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
-        """Groups that room may help, the most urgent first; not those of pods that preempt nobody."""
+        """Groups that room may help, the most urgent first; not those of pods that preempt nobody.
+
+        Among equals namespaces take turns: who has many that nothing helps does not keep others from being tried.
+        """
         result = self.done.result
         if result is None or self._is_same(result):
             return
         groups, left = result.instance.groups, set(self.done.half_bound_before)
         left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
         helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
-        yield from sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))[:_TRIED]
+        first = sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))
+        turns = {key: turn for turn, key in enumerate(taking_turns(first, attrgetter("namespace")))}
+        yield from sorted(first, key=lambda key: (-groups[key].priority, turns[key]))[:_TRIED]
 
     def _is_same(self, result: Result) -> bool:
         """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""

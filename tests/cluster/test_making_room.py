@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from placer import preempt_pass
 from placer.cluster.reading.client import Response, Unanswered
 from placer.cluster.reading.snapshot import Identity
 from placer.cluster.writing.making_room import evict_pods, evictions_refused
 from placer.instance import Key
+from placer.scheduling_pass import Pass, PassOptions
+from placer.solve import solve
+from tests.support import instance_of, node, pod
 
 PODS = [Key("default", name) for name in "abc"]
 IDENTITIES = {key: Identity(f"uid-{key.name}", "1") for key in PODS}
@@ -72,3 +76,14 @@ def test_who_can_never_be_evicted_is_asked_for_once_and_named(message: str) -> N
     why = evictions_refused(server, PODS, IDENTITIES, lambda: None, refused)
     assert why == f"Pod default/a cannot be evicted: 500 {message}"
     assert (server.evicted, [key.name for key in refused]) == (["a", "b", "c"], ["a", "c"])
+
+
+def test_of_groups_that_are_as_urgent_namespaces_take_turns() -> None:
+    """Four are tried in a pass: who has a thousand that nothing helps takes one place of each round."""
+    pods = [pod(f"e{number}", namespace="evil", cpu=8, spec={"priority": 7}) for number in range(9)]
+    others = [pod("fair", namespace="other", cpu=8, spec={"priority": 7}), pod("low", namespace="third", cpu=8)]
+    result = solve(instance_of(node("n1", cpu=8), pod("runs", node="n1", cpu=8), *pods, *others), method="greedy")
+    maker = object.__new__(preempt_pass._RoomMaker)
+    maker.done = Pass(PassOptions())
+    maker.done.result = result
+    assert [key.name for key in maker._waiting()] == ["e0", "fair", "e1", "e2"]

@@ -6,6 +6,7 @@ events of a watch as bindings. What a *rule* looks at is read by the schemas of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -352,7 +353,11 @@ class PodView(ObjectView):
         """When it got its node; of a pod that a kubelet rejected that is the moment of it, or shortly before."""
         condition = self.scheduled
         texts = (self.status.start_time, condition.last_transition_time if condition is not None else None)
-        return max((msgspec.convert(text, datetime) for text in texts if text is not None), default=None)
+        found = []
+        for text in filter(None, texts):
+            with suppress(msgspec.ValidationError):  # a kubelet may write the year 0, which a server takes
+                found.append(msgspec.convert(text, datetime))
+        return max(found, default=None)
 
 
 class DaemonSetCounts(msgspec.Struct, rename="camel"):
