@@ -15,8 +15,8 @@ from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response
 from placer.quantity import Resources
 from tests.cluster.api import PATIENCE, Api, Refused
-from tests.cluster.faults import PODS, at_first_binding, half_bound
-from tests.cluster.passes import Passes, bound, gang, overfull
+from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
+from tests.cluster.passes import Passes, bound, gang, leaves, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
@@ -275,6 +275,40 @@ def test_daemon_sets_of_which_no_pod_comes_keep_nobody_off(cluster: Api, passes:
     told = passes()
     assert told["bound"] == 4
     assert any("4 of namespace evil" in each for each in told["told"]["troubles"])
+
+
+def test_a_static_pod_that_names_a_gang_ties_it_to_no_rack(cluster: Api, passes: Passes) -> None:
+    """The kubelet of a rack without room makes it, in the namespace of the gang."""
+    mirror = live_pod("m", group="train", node="n-01-00", cpu=1)
+    mirror["metadata"]["annotations"] |= {"kubernetes.io/config.mirror": "x"}
+    cluster.create(*leaves(2, 1, cpu=8), live_pod("filler", node="n-01-00", cpu=7), mirror)
+    cluster.create(*gang("train", 4, tier=1, cpu=2))
+    told = passes()
+    assert told["bound"] == 4, str(told)
+    assert {node for name, node in bound(cluster).items() if name.startswith("train")} == {"n-00-00"}
+
+
+def test_a_later_try_asks_all_rules_again(
+    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has no time for the first, and meanwhile somebody comes next to whom the pod may not be."""
+    caches: list[SchedulerCache] = []
+    before_bindings(monkeypatch, caches.append)
+
+    def rule(_method: str, path: str, times: int) -> Spoil | None:
+        if not path.endswith("/shy/binding") or times > 1:
+            return None
+        loud = steal(cluster, "loud", "n1", cpu=1, labels={"app": "loud"})
+        assert caches[0].wait(PATIENCE, lambda: caches[0].is_bound(loud))
+        return Spoil(503)
+
+    proxy.rule = rule
+    term = {"labelSelector": {"matchLabels": {"app": "loud"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster.create(node("n1", {"kubernetes.io/hostname": "n1"}), live_pod("shy", cpu=1, spec={"affinity": apart}))
+    told = passes(code=None)
+    assert bound(cluster) == {"loud": "n1"}
+    assert "anti-affinity" in told["left"]["Pod default/shy"], str(told)
 
 
 def test_pods_as_long_as_a_server_takes_cost_one_request_each(cluster: Api, passes: Passes, proxy: Proxy) -> None:
