@@ -115,13 +115,17 @@ def _tried(server: Writer, pod: Key, uid: str, insist: bool, dry_run: bool) -> E
     wait = answer.again_after or _PAUSE
     if answer.status in (200, 201, 404):
         return _EVICTED
-    if answer.too_large or _TWO_BUDGETS in answer.message:
-        return Eviction(EvictionState.REFUSED, text)
     if answer.status == 429 and (insist or not _of_budget(answer)):
         return text, wait, False
-    if answer.status == 409 or answer.status >= 500:
+    if _is_unclear(answer):
         return _looked(server, pod, uid, (text, wait, answer.status >= 500))
     return Eviction(EvictionState.REFUSED, text)
+
+
+def _is_unclear(answer: Response) -> bool:
+    """Whether an answer does not say what became of an eviction, or another may come."""
+    never = answer.too_large or _TWO_BUDGETS in answer.message
+    return not never and (answer.status == 409 or answer.status >= 500)
 
 
 def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _Failed:
