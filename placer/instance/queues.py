@@ -65,7 +65,7 @@ class Queues:
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup, by its own annotation alone; of a static pod none, or one kubelet could
+        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet could
         use up any queue.
         """
         named = self.named(metadata)
