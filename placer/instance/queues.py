@@ -65,8 +65,8 @@ class Queues:
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet could
-        use up any queue.
+        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet
+        could use up any queue.
         """
         named = self.named(metadata)
         if named and is_static(metadata):
