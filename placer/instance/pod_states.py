@@ -16,6 +16,7 @@ __all__ = [
     "gated_pods",
     "has_succeeded",
     "is_daemon",
+    "is_static",
     "pending_by_scheduler",
     "scheduler_of",
     "set_aside",
@@ -28,9 +29,13 @@ _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 def is_daemon(metadata: Metadata) -> bool:
     """Whether a pod belongs to its node: of a DaemonSet, or static."""
     owner = controller(metadata)
-    if owner is not None and owner.kind in ("DaemonSet", "Node"):
-        return True
-    return _MIRROR_ANNOTATION in (metadata.annotations or {})
+    return is_static(metadata) or (owner is not None and owner.kind == "DaemonSet")
+
+
+def is_static(metadata: Metadata) -> bool:
+    """Whether a pod is static: its kubelet alone makes it, in any namespace, and writes what it likes on it."""
+    owner = controller(metadata)
+    return _MIRROR_ANNOTATION in (metadata.annotations or {}) or (owner is not None and owner.kind == "Node")
 
 
 #: Users of ``--enforce gates`` put this scheduling gate on their pods, and placer takes it away.

@@ -59,6 +59,8 @@ _HELD_SPEC = frozenset(
     ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
 )
 _AMOUNTS = frozenset(("requests", "limits", "overhead", "allocatedResources"))
+#: What has times in a status: a server takes the year 0 from a kubelet, and no datetime does.
+_TIMED_STATUS = ("conditions", "startTime")
 _HELD_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
 _SKIPPED_NAMES = 100_000
 _MEMORY_CHECK = 4 * 2**20
@@ -504,6 +506,8 @@ def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
         "spec": {key: value for key, value in spec.items() if key in _HELD_SPEC},
         "metadata": {key: value for key, value in metadata.items() if key in _HELD_METADATA},
     }
+    if isinstance(document.get("status"), dict):
+        reduced["status"] = {key: value for key, value in document["status"].items() if key not in _TIMED_STATUS}
     for each in (reduced, _bounded(reduced)):
         with suppress(Misfit):
             read: PodManifest = info.read(msgspec.json.encode(each))

@@ -235,6 +235,22 @@ def test_a_namespace_takes_few_nodes_out_whatever_its_pods_say_they_are_of() -> 
     assert cooling_nodes(known, 300, NOW) == {"n01", "n02", "n03", "n04", "a", "b"}
 
 
+def test_a_time_that_no_calendar_has_counts_as_of_long_ago() -> None:
+    """A server takes the year 0 from a kubelet; it must end no pass."""
+    odd = failed("a", "n1", "OutOfcpu")
+    odd["status"]["startTime"] = "0000-01-01T00:00:00Z"
+    (found,) = failed_pods(ListServer({"/api/v1/pods": [odd]}), "placer", 300)
+    assert remembered({}, [found], 300, NOW) == {}
+
+
+@pytest.mark.parametrize("reason", sorted(views.OF_THE_POD))
+def test_no_node_cools_down_for_a_feature_that_its_author_has_a_pod_ask_for(reason: str) -> None:
+    """Else a tenant closes nodes by name, with pods that placer bound; the workload alone keeps off."""
+    known = remembered({}, [rejection("n1", -1, JOB, reason), rejection("n2", -2, OTHER)], 300, NOW)
+    cooling = cooling_nodes(known, 300, NOW)
+    assert (cooling, kept_off(known, cooling)) == ({"n2"}, {JOB: "n1"})
+
+
 @pytest.mark.parametrize(
     ("scheduler", "changed", "node"),
     [
