@@ -37,6 +37,9 @@ COMMANDS = {
     "repair": ["--lost", "n0"],
     "audit": [],
     "compare": [],
+    "defrag": ["--want", "1 x 1 x cpu=15 @ 1"],
+    "queue": ["--cost"],
+    "report": ["-o", "/dev/null"],
 }
 
 
