@@ -478,9 +478,10 @@ class MinimisedBounds:
         """Pairs of what the pods ask for in all, and int64, shape (nodes,), what each node has.
 
         Per resource the amount, and per size the number of pods that ask for at least so much; pods of which no two may
-        be on one host.
+        be on one host, and those that are spread over hosts.
         """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
+        yield from self.alone.neighbours.spread_out(self.alone.sizes)
         shapes = self.alone.shapes
         classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
