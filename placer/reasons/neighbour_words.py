@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -61,8 +62,9 @@ class NeighbourWords:
         """
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
-        texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else ()
-        return Sentence.joined(dict.fromkeys(texts))
+        texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else iter(())
+        shown = list(dict.fromkeys(islice(texts, TERMS)))
+        return Sentence.joined([*shown, *(["and more"] if next(texts, None) is not None else [])])
 
     def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
         """Say in addition which term keeps a group out, by which label, and who holds which domain.
@@ -162,7 +164,9 @@ class NeighbourWords:
             value = domain_of(nodes, pod.node, key)
             if value is not None and (not roomy or value in with_room):
                 held[value].append(pod)
-        texts = [pod_names(held[value], _name) + f" in {label_word(value)}" for value in sorted(held)]
+        named = sorted(held)[:NAMED]
+        texts = [pod_names(held[value], _name) + f" in {label_word(value)}" for value in named]
+        texts += [Sentence()] * (len(held) - len(named))  # they are counted
         return Sentence.listed(texts, NAMED) + f" {_verb(held)} in the way" if texts else Sentence()
 
     def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> Sentence:
@@ -199,6 +203,9 @@ class NeighbourWords:
         texts = [_unit(name, held[name, where]) + f" holds {where}" for name, where in sorted(held)]
         return Sentence.listed(texts, NAMED)
 
+
+#: So many sentences about terms are in one reason: more help nobody, and a tenant writes as many terms as they like.
+TERMS = 10
 
 #: What is said of terms of anti-affinity to who has none of them.
 _APART = Sentence.of("others keep its pods off where they are: ")
