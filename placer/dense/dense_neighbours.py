@@ -359,9 +359,16 @@ class NeighbourKinds:
                     for pod in matched:
                         found[pod.key].add((name, number))
         for name, attractions in (("attracts", self._attracting), ("lasts", self._lasting)):
+            numbers = {}
             for several, number in attractions.items():
-                for pod in pods.matching_all(term.pods for term in several):
-                    found[pod.key].add((name, number))
+                matched = pods.matching_all(term.pods for term in several)
+                if name == "attracts":
+                    there = self._standing.matching_all(term.pods for term in several)
+                    keys = tuple(dict.fromkeys(term.topology_key for term in several))
+                    attractions[several] = numbers.setdefault((keys, id(matched), id(there)), number)
+                if attractions[several] == number:
+                    for pod in matched:
+                        found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
 
     def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
@@ -385,16 +392,16 @@ class NeighbourKinds:
             return None
         about = _KindClasses(self._number, kinds)
         repulsions = tuple(self._repulsions(about))
-        attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
+        attractions = {n: self._attraction(terms, n, about) for n, terms in _by_number(self._attracting).items()}
         spreads = [self._spread(limits, number, about) for number, limits in _by_number(self._spreading).items()]
-        shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
+        shut = _Closing(self, {terms: attractions[n] for terms, n in self._attracting.items()}).shut(self._number)
         lasting = tuple(self._to_last(about))
         confinements, exclusions = self.units.rows(self.key, about.all_owners)
         return DenseNeighbours(
             domain=tuple(self._arrays),
             shut=shut,
             repulsions=repulsions,
-            attractions=(*(row for row in attractions if row.open or row.others), *lasting),
+            attractions=(*(row for row in attractions.values() if row.open or row.others), *lasting),
             spreads=tuple(spreads),
             confinements=confinements,
             exclusions=exclusions,
@@ -416,8 +423,8 @@ class NeighbourKinds:
                 rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
         return (row for row in rows if row.owners and row.matched)
 
-    def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:
-        return self._attracted(terms, about.owners(terms), about.all_meant("attracts", number))
+    def _attraction(self, alike: Sequence[tuple[AffinityTerm, ...]], number: int, about: _KindClasses) -> Attraction:
+        return self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
 
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
         """What pods that run must keep near: one that matches its own terms keeps itself."""

@@ -102,6 +102,18 @@ class NeighbourWords:
         """Pods that a selector means, those left out that are being deleted."""
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
+    def _there(self, selector: PodSelector, key: str) -> Sentence:
+        """Where the running pods are that a selector means; of selectors that mean the same it is written once."""
+        place = id(self._standing.matching(selector)), key
+        if place not in self._written:
+            those = self._running(selector)
+            self._written[place] = _pods(self.instance, those, key) if those else Sentence()
+        return self._written[place]
+
+    @cached_property
+    def _written(self) -> dict[tuple[int, str], Sentence]:
+        return {}
+
     def _ending(self, selector: PodSelector) -> Sentence:
         """Pods that a selector means and that attract nobody any more, since they are being deleted."""
         those = [pod for pod in self._standing.matching(selector) if pod.state is PodState.TERMINATING]
@@ -116,10 +128,8 @@ class NeighbourWords:
     def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
         """What it must be near (C12)."""
         for term in pod.neighbours.affinity:
-            those, key = self._running(term.pods), term.topology_key
-            there = (
-                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}" + self._ending(term.pods)
-            )
+            key = term.topology_key
+            there = self._there(term.pods, key) or f"none runs{_where(term.pods)}" + self._ending(term.pods)
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
             values = _values(self.instance, key) if own or not room else ""
             said = Sentence.joined((there, room, values))
