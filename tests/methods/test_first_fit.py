@@ -147,6 +147,10 @@ def test_reasons_without_end_are_not_decided(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wall_ends_work_and_then_nothing_else() -> None:
     with pytest.raises(OutOfTime), wall(Deadline.within(0.01)):
         endless()
+    begun = False
+    with pytest.raises(OutOfTime), wall(Deadline(at=0.0)):
+        begun = True
+    assert not begun
     with wall(Deadline.within(0.01)):
         pass
     with wall(NEVER):
