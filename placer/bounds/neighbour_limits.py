@@ -203,7 +203,7 @@ class NeighbourLimits:
 
         Either some node ends without any, so that each has ``maxSkew`` at most, or all of them have one.
         """
-        rows, owners = self.dense.neighbours, defaultdict[tuple[object, ...], set[int]](set)
+        rows, owners = self.dense.neighbours, defaultdict[tuple[int, tuple[int, ...], int, int], set[int]](set)
         for row in rows.spreads if rows is not None else ():
             if rows is not None and rows.single[row.key] and row.counted.all() and not any(row.before.values()):
                 owners[row.key, row.matched, row.skew, len(row.before)] |= {*row.owners} & {*row.matched}

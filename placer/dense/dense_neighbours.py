@@ -349,30 +349,22 @@ class NeighbourKinds:
         spread constraints that count the same: who writes many of them that mean many pods gets one row.
         """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
-        alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
-        for name, terms in (*alike, ("counts", self._spreading)):
+        single: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
+        several: list[tuple[str, dict[Any, int]]] = [("attracts", self._attracting), ("lasts", self._lasting)]
+        for name, asked in (*single, ("counts", self._spreading), *several):
             numbers: dict[tuple[object, ...], int] = {}
-            for term, number in terms.items():
-                matched = pods.matching(term.pods)
-                terms[term] = numbers.setdefault(self._alike(term, id(matched)), number)
-                if terms[term] == number:
-                    for pod in matched:
-                        found[pod.key].add((name, number))
-        for name, attractions in (("attracts", self._attracting), ("lasts", self._lasting)):
-            numbers = {}
-            for several, number in attractions.items():
-                matched = pods.matching_all(term.pods for term in several)
-                if name == "attracts":
-                    there = self._standing.matching_all(term.pods for term in several)
-                    keys = tuple(dict.fromkeys(term.topology_key for term in several))
-                    attractions[several] = numbers.setdefault((keys, id(matched), id(there)), number)
-                if attractions[several] == number:
-                    for pod in matched:
-                        found[pod.key].add((name, number))
+            for terms, number in asked.items():
+                matched = pods.matching_all(term.pods for term in (terms if isinstance(terms, tuple) else (terms,)))
+                asked[terms] = numbers.setdefault(self._alike(terms, id(matched)), number)
+                for pod in matched if asked[terms] == number else ():
+                    found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
 
-    def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
+    def _alike(self, term: AffinityTerm | SpreadLimit | tuple[AffinityTerm, ...], meant: int) -> tuple[object, ...]:
         """What makes terms one; ``meant`` is the id of the pods that they mean."""
+        if isinstance(term, tuple):
+            keys = dict.fromkeys(each.topology_key for each in term)
+            return *keys, meant, id(self._standing.matching_all(each.pods for each in term))
         if isinstance(term, AffinityTerm):
             return term.topology_key, meant
         there = id(self._standing.matching(term.pods))
