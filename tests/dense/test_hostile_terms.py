@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placer.dense.dense_builder import make_dense
-from placer.instance.problem import Pod, PodSelector
+from placer.instance.neighbours import PodSelector
+from placer.instance.problem import Pod
 from tests.hostile import HOSTILE
 from tests.support import instance_of, node
 
