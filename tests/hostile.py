@@ -83,7 +83,7 @@ def spread(size: int) -> list[Document]:
     return _terms(size, 20, "kubernetes.io/hostname", term)
 
 
-def broad_terms(size: int) -> list[Document]:
+def broad_terms(size: int, kind: str = "podAntiAffinity") -> list[Document]:
     """Pods of which each has 20 terms that mean all of them, and no two terms are alike."""
     numbers, pods = count(), []
     for pod in range(size):
@@ -92,8 +92,13 @@ def broad_terms(size: int) -> list[Document]:
             but = {"key": "n", "operator": "NotIn", "values": [f"x{next(numbers)}"]}
             said.append({"labelSelector": {"matchExpressions": [but]}, "topologyKey": "kubernetes.io/hostname"})
         required = {"requiredDuringSchedulingIgnoredDuringExecution": said}
-        pods.append(hostile_pod(f"b-{pod}", {"n": str(pod)}, affinity={"podAntiAffinity": required}))
+        pods.append(hostile_pod(f"b-{pod}", {"n": str(pod)}, affinity={kind: required}))
     return pods
+
+
+def broad_affinity(size: int) -> list[Document]:
+    """The same, each near all of the others."""
+    return broad_terms(size, "podAffinity")
 
 
 def broad_spread(size: int) -> list[Document]:
@@ -216,7 +221,7 @@ HOSTILE: dict[str, Callable[[int], list[Document]]] = {
     each.__name__: each
     for each in (
         *(one_of_many_resources, pods_of_many_resources, one_resource_each, anti_affinity, affinity, spread),
-        *(broad_terms, broad_spread, host_ports, node_terms, amounts, huge_labels),
+        *(broad_terms, broad_affinity, broad_spread, host_ports, node_terms, amounts, huge_labels),
         *(long_terms, long_groups, priorities, unknown_queues, sub_groups, app_groups),
     )
 }

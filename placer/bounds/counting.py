@@ -408,10 +408,11 @@ class MinimisedBounds:
         return total
 
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
-        """Per resource the amount, per size the number of pods of at least that size, and pods of which no two share a
-        host.
+        """Per resource the amount, per size the number of pods of at least that size, pods of which no two share a
+        host, and pods that are spread over hosts.
         """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
+        yield from self.alone.neighbours.spread_out(self.alone.sizes)
         shapes = self.alone.shapes
         classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)

@@ -229,9 +229,10 @@ def explain(
     equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
     kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
+    left = len({*kinds.values()})
     for key, kind in kinds.items():
         if kind not in found:
-            share = Deadline.within(max(0.0, deadline.left) / (len({*kinds.values()}) - len(found)))
+            share = Deadline.within(max(0.0, deadline.left) / (left - len(found)))
             ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()))
             found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
     return [replace(found[kinds[key]], group=key, equal=_waiting_like(key, kinds[key], equal, told)) for key in keys]

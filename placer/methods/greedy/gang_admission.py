@@ -38,6 +38,8 @@ class Style:
         Try all pods of an elastic gang before only as many as it needs.
     reuse
         Fill nodes in use before empty ones (O4); else least room left over alone decides.
+    even
+        Fill the emptiest nodes first, so that each keeps some room of every resource.
     tries
         Domains tried per tier and scope, at least 1. Candidates are found by counting, and the tightest come first: in
         a full cluster a dozen of them may hold each shape alone, and not all of them together.
@@ -47,6 +49,7 @@ class Style:
 
     whole: bool = False
     reuse: bool = True
+    even: bool = False
     tries: int = 32
     forward: int = 4
 

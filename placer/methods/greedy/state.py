@@ -460,11 +460,13 @@ class GreedyState(PartialSolution):
         Of the instance.
     solution
         Where to start; must keep the rules.
+    even
+        Whether the emptiest nodes are filled first.
     """
 
-    def __init__(self, layout: GreedyLayout, solution: Solution | None = None) -> None:
+    def __init__(self, layout: GreedyLayout, solution: Solution | None = None, *, even: bool = False) -> None:
         super().__init__(layout.dense, layout.calls)
-        self.layout = layout
+        self.layout, self.even = layout, even
         #: int64, shape (nodes,): the price of what each node has left.
         self.price = layout.prices(self.dense.free)
         #: How often pods that call each other may still be moved while areas for them are looked for.
@@ -589,7 +591,7 @@ class GreedyState(PartialSolution):
         """
         shape = self.layout.shapes[number]
         if self.zones is None or self.dense.classes[shape.first].zones < 0:
-            return self.price
+            return -self.price if self.even else self.price
         self.work += ZONES * len(self.price)
         return self.zones.left(shape.first)
 
