@@ -71,8 +71,6 @@ class PodShape:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """All nodes of a leaf, for the coarse model."""
-
     nodes: tuple[int, ...]
     leaf: int
 
@@ -120,7 +118,6 @@ class PooledPods:
         return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
-        """The bundles pooled, the shapes of pods, and that of each item."""
         numbers: dict[tuple[Request, int, bool], int] = {}
         total = Counter[int]()
         fits: dict[int, IntArray] = {}
@@ -214,7 +211,6 @@ class PooledProgram:
                     self._in_pieces(there, resource, 1, room)
 
     def _in_pieces(self, there: Sequence[tuple[int, IntVar]], resource: int, size: int, room: int) -> None:
-        """Sum over shapes of floor(request / size) times their count is at most the room in such pieces."""
         row = Linear()
         for shape, variable in there:
             pieces = self.shapes[shape].request[resource] // size
@@ -233,7 +229,6 @@ class PooledProgram:
             self.model.add(solver_form(row) <= 0)
 
     def _room_of_leaf(self, where: _Leaf, there: Sequence[tuple[int, IntVar]]) -> None:
-        """In pieces of every size, of all nodes, and of those alone on which pods of a selector may be."""
         nodes = np.array(where.nodes)
         masks = self.dense.masks[:, nodes]
         present = sorted({self.shapes[shape].mask for shape, _ in there})
@@ -253,7 +248,6 @@ class PooledProgram:
 
     @cached_property
     def _paths(self) -> list[tuple[int, ...]]:
-        """Per domain itself and all that hold it, the virtual root last."""
         parent = self.dense.domains.parent.tolist()
 
         def path(domain: int) -> tuple[int, ...]:
@@ -267,7 +261,6 @@ class PooledProgram:
 
     @cached_property
     def _lowest(self) -> list[int]:
-        """Per domain the lowest one that has the same nodes."""
         tree, found = self.dense.domains, dict[tuple[int, int], int]()
         spans = [(int(begin), int(end)) for begin, end in zip(tree.begin, tree.end, strict=True)]
         for domain in np.argsort(tree.tier, kind="stable").tolist():
@@ -275,7 +268,6 @@ class PooledProgram:
         return [found[span] for span in spans]
 
     def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
-        """Each member has one home, the lowest of those that hold the same nodes; none where nothing asks for one."""
         if not bundle.homes and self.dense.limit_domains(bundle.scope) is None:
             return {}
         bound = self.dense.scopes[bundle.scope].bound
@@ -289,7 +281,6 @@ class PooledProgram:
         return homes
 
     def _holds_all(self, home: int, bundle: Bundle) -> bool:
-        """Whether a domain has room for all pods of a member, in pieces of every size."""
         shapes = [self.shapes[self.shape_of[item]] for item in bundle.items]
         pods = [self.bundles.items[item].total // bundle.many for item in bundle.items]
         return all(
@@ -300,7 +291,6 @@ class PooledProgram:
 
     @cached_property
     def _rooms(self) -> dict[tuple[int, int], list[int]]:
-        """Resource and size to the room of each domain in such pieces."""
         found = {}
         for resource, free in enumerate(self.dense.free.T):
             sizes = {shape.request[resource] for shape in self.shapes} - {0}
@@ -309,7 +299,6 @@ class PooledProgram:
         return found
 
     def _nested(self) -> None:
-        """Where the home of a group lies in a domain, so do those of its subgroups."""
         for bundle, homes in zip(self.all, self.homes, strict=True):
             above = self.homes[bundle.gang]
             if bundle.policy < 0 or not homes or not above:
@@ -320,7 +309,6 @@ class PooledProgram:
                 self.model.add(solver_form(row) <= 0)
 
     def _inside(self, homes: dict[int, IntVar]) -> dict[int, list[IntVar]]:
-        """Domain to the homes in it."""
         found: dict[int, list[IntVar]] = defaultdict(list)
         for home, variable in homes.items():
             for domain in self._paths[home]:
@@ -337,7 +325,6 @@ class PooledProgram:
         return found
 
     def _dealt_out(self) -> None:
-        """In each domain are at least as many pods of each shape as the homes in it ask for, and all in all as many."""
         asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
         held: dict[tuple[int, int], Linear] = defaultdict(Linear)
         for item, owner in enumerate(self.owners):
@@ -424,7 +411,6 @@ class PooledProgram:
         return most
 
     def _locality(self) -> Linear:
-        """Sum over scopes of pods, running ones included, times the tier of their home."""
         total = Linear(constant=self.dense.constant_locality)
         for bundle, homes in zip(self.all, self.homes, strict=True):
             scope = self.dense.scopes[bundle.scope]
@@ -454,7 +440,6 @@ class PooledProgram:
         return found
 
     def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
-        """What counts pods, with how many each time."""
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
         for (index, node), count in solution.items():
             item, place = item_of[index], self.pods.place_of[node]
@@ -472,7 +457,6 @@ class PooledProgram:
         return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
-        """Index of the home of each member of a bundle; ``nodes`` has those of each class."""
         for classes in self.bundles.classes(bundle):
             there = [node for index in classes for node in nodes[index]]
             home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
@@ -506,7 +490,6 @@ class PooledProgram:
 
     @cached_property
     def _places_in(self) -> dict[int, list[int]]:
-        """Domain to its places."""
         found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
             for domain in self._paths[where.leaf]:
@@ -526,13 +509,11 @@ class PooledProgram:
 
     @cached_property
     def _named(self) -> ExactVariables:
-        """Variables of the exact model, for the way from places to nodes."""
         places = [where for where in self.places if isinstance(where, NodeSet)]
         return ExactVariables(self.dense, self.bundles.apart, tuple(places))
 
 
 def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:
-    """Take pods of a shape that are left at some places; yields the place of each."""
     for place in places:
         taken = min(pods, left.get((shape, place), 0))
         if taken:

@@ -57,13 +57,7 @@ class Partner(NamedTuple):
 
 
 class CallGraph:
-    """The network of an instance, arranged by workload.
-
-    Parameters
-    ----------
-    network
-        Of the instance.
-    """
+    """The network of an instance, arranged by workload."""
 
     def __init__(self, network: DenseNetwork) -> None:
         self.network = network
@@ -149,7 +143,6 @@ class Communication:
         self._kept = self.surplus.copy() if network.majority else self.surplus
 
     def _begin(self) -> None:
-        """Count what runs; ``room`` is already without it."""
         for workload, each in enumerate(self.calls.network.workloads):
             for node, area, count in each.bound:
                 self.count_in(workload, area, count)
@@ -279,7 +272,6 @@ class Communication:
         return found
 
     def _majority(self, workload: int) -> BoolArray:
-        """Where one more pod has no more callees too far than near, and no caller gets more than it may have."""
         able: BoolArray = self.surplus[workload] <= 0
         more: dict[int, IntArray] = {}
         for each in self.calls.partners[workload]:
@@ -291,7 +283,6 @@ class Communication:
         return able
 
     def _spare(self, workload: int, area: int) -> int:
-        """How much more surplus each of its pods in an area may have."""
         fresh = self.placed[workload][area] > self.bound[workload].get(area, 0)
         itself = self.calls.to_itself[workload]
         allowed = 0 if fresh else max(0, int(self._kept[workload, area]) + itself)
