@@ -423,14 +423,11 @@ class DecomposedSearch(ExactSearch):
         if not relaxable(self.dense, criterion):
             return False
         name, former = self.dense.criteria[criterion][0], self.solution
-        budget *= (FOREMOST if criterion == self.proved else 1.0) / 2
-        for shadows in (False, True):  # what puts room together takes longer, so gangs are first admitted without it
-            relaxation, steps = self._relaxed_steps(criterion, shadows=shadows)
-            if all(self._pods(gang) == 1 for gang in relaxation.gangs):
-                return False
-            self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
-            if self.met(criterion) or self.limits.over:
-                break
+        budget *= FOREMOST if criterion == self.proved else 1.0
+        relaxation, steps = self._relaxed_steps(criterion)
+        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+            return False
+        self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
         return self.met(criterion)
 
@@ -483,19 +480,17 @@ class DecomposedSearch(ExactSearch):
         steps.run(limits, told)
         self.limits.spent += steps.spent
 
-    def _relaxed_steps(self, criterion: int, *, shadows: bool) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
+    def _relaxed_steps(self, criterion: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
         """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
         former = self.relaxed.get(criterion)
-        relaxation = GangRelaxation(self.dense, criterion, self.solution, shadows=shadows)
+        relaxation = GangRelaxation(self.dense, criterion, self.solution)
         start = relaxation.relaxed(self.solution)
         if former is not None and former[0].class_of == relaxation.class_of:
-            reached = former[0].without_shadows(former[1].incumbent.solution)
+            reached = former[1].incumbent.solution
             told, found = (score_solution(relaxation.dense, each) for each in (start, reached))
             start = start if beats(relaxation.dense, told, found) else reached
         last = len(relaxation.dense.criteria) - 1
-        steps = LargeNeighbourhoodSearch(
-            relaxation.dense, last, start, self.options.seed, self.chance, self.pool, relaxation.shadows
-        )
+        steps = LargeNeighbourhoodSearch(relaxation.dense, last, start, self.options.seed, self.chance, self.pool)
         if relaxation.is_tied:
             # All pods placed one by one are one group: what is tied to it, nearly all that waits, is locked by a step.
             steps.most_running = 1
