@@ -22,7 +22,6 @@ from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions, TooLarge
 from placer.methods.exact.search import FIRST_BUDGET, ExactSearch, safe_bound
 from placer.methods.greedy.multi_start import complete
-from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["search"]
@@ -112,7 +111,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 class DecomposedSearch(ExactSearch):
-    """The exact search with large neighbourhood search, ejection chains and the master beside the whole model."""
+    """The exact search with large neighbourhood search and the master beside the whole model."""
 
     last_budget = 128.0
 
@@ -126,7 +125,7 @@ class DecomposedSearch(ExactSearch):
         self.pooled_searches: dict[int, PooledSearch | None] = {}
         self.homes_bounded = 0.0
         self.bins = len(dense.nodes) * bins_of(dense)
-        self.chains = self.packings = 0
+        self.packings = 0
         self.priorities_filled: set[int] = set()
         network = dense.network
         self.areas = None if network is None else AreaAssignment(dense, network, self.chance)
@@ -140,7 +139,6 @@ class DecomposedSearch(ExactSearch):
             return False
         methods = [
             self.bounded,
-            self.chained,
             self.refill,
             *self._of_the_tree(criterion, budget),
             self.assigned,
@@ -151,7 +149,6 @@ class DecomposedSearch(ExactSearch):
         if self.bins <= FEW_NODES:
             methods = [
                 self.bounded,
-                self.chained,
                 self.refill,
                 self.assigned,
                 self.decide_homes,
@@ -285,20 +282,6 @@ class DecomposedSearch(ExactSearch):
             if self._calls_bounded(criterion):
                 return True
         return False
-
-    def chained(self, criterion: int, budget: float) -> bool:
-        """Look for ejection chains over the NUMA zones of all nodes; say whether the value is proved then."""
-        name = self.dense.criteria[criterion][0]
-        if self.dense.numa is None or name not in MAXIMISED:
-            return False
-        self.chains += 1
-        seed, work = (self.options.seed + self.chains) % 2**31, min(self.limits.work, budget)
-        # With one worker only the work ends it, so that the same seed finds the same chains.
-        seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
-        found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
-        self.limits.spent += spent
-        self.offer(found, name)
-        return self.met(criterion)
 
     def refill(self, criterion: int, _: float) -> bool:
         """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
