@@ -167,7 +167,7 @@ class DecomposedSearch(ExactSearch):
         Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
         while it is small, and layouts are left for later rounds.
         """
-        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched, self.solve_pooled]
+        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched]
         if self.tree.sees_equal_blocks:
             return [self.laid_out, *methods]
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
@@ -227,12 +227,6 @@ class DecomposedSearch(ExactSearch):
             steps.is_far = True
         proved = found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
         return proved or self.met(criterion)
-
-    def solve_pooled(self, criterion: int, budget: float) -> bool:
-        """Solve the model of pooled pods while it is small; say whether the value is proved then."""
-        if not self._few_pooled(criterion):
-            return False
-        return self.solve(criterion, budget * (FOREMOST if criterion == self.proved else 1.0))
 
     def solve_unpooled(self, criterion: int, budget: float) -> bool:
         """Solve the whole model where the small one of pooled pods was not; say whether the value is proved then."""
