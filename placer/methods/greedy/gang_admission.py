@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-import numpy as np
-
 from placer.dense import DenseGroup
 from placer.methods.greedy.best_fit import anchor, candidates, choose, choose_tied, demand_of, tops
 from placer.methods.greedy.communicating import Way, carry_out, drafts_of, lots_of, place_communicating, place_one
@@ -347,38 +345,13 @@ def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[
     return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))
 
 
-#: Areas in which an AppGroup is tried that does not find a place group by group.
-HOMES = 3
-
-
 def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place groups of one AppGroup, of which nothing new is placed yet.
-
-    Where some of them find no place, one area after the other is taken first for as many as go there.
+    """Place groups of one AppGroup, of which nothing new is placed yet: gangs one by one, then all lone pods together.
 
     Returns
     -------
     The gangs that were made ready, and the groups that were not.
     """
-    mark = state.mark()
-    ready, failed = _in_turn(state, groups, style)
-    if not failed or all(state.layout.is_lone(group) for group in groups):
-        return ready, failed
-    best = _weight(state, groups), state.since(mark), ready, failed
-    for area in _homes(state):
-        state.undo(mark)
-        ready, failed = _at_home(state, groups, style, area)
-        weight = _weight(state, groups)
-        if weight > best[0]:
-            best = weight, state.since(mark), ready, failed
-    state.undo(mark)
-    for index, node, count in best[1]:
-        state.take(index, [node], [count])
-    return best[2], best[3]
-
-
-def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place gangs one after the other, then all lone pods together."""
     layout = state.layout
     ready: list[int] = []
     failed: list[int] = []
@@ -388,30 +361,6 @@ def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[l
     items = [(state.dense.groups[group].classes[0], 1) for group in groups if layout.is_lone(group)]
     left = place_communicating(state, items, Way((0, len(state.price)), style.reuse), whole=False) if items else []
     return ready, failed + [state.dense.classes[index].group for index in left]
-
-
-def _at_home(state: GreedyState, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
-    """Place what goes there in one area, then the rest anywhere."""
-    assert state.communication is not None
-    state.communication.home = np.arange(state.communication.calls.areas) == area
-    ready, failed = _in_turn(state, groups, style)
-    state.communication.home = None
-    more, failed = _in_turn(state, failed, style)
-    return ready + more, failed
-
-
-def _homes(state: GreedyState) -> list[int]:
-    """The areas with most room."""
-    assert state.communication is not None
-    room = np.bincount(state.communication.calls.area, weights=state.price, minlength=state.communication.calls.areas)
-    return [int(area) for area in np.lexsort((np.arange(len(room)), -room))[:HOMES]]
-
-
-def _weight(state: GreedyState, groups: Sequence[int]) -> int:
-    classes = state.dense.classes
-    return sum(
-        classes[index].weight * state.placed[index] for group in groups for index in state.dense.groups[group].classes
-    )
 
 
 #: Other AppGroups that make way, one at a time, for one that is not placed entirely.

@@ -136,8 +136,6 @@ class Communication:
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         #: O3 of what is placed now, AppGroup by AppGroup, pairs of two running pods left out.
         self.costs = dict.fromkeys((network.workloads[call.origin].app for call in network.calls), 0)
-        #: The only areas that may be used for now; None: all.
-        self.home: BoolArray | None = None
         self._begin()
         self.bound = [dict(each) for each in self.placed]
         self._kept = self.surplus.copy() if network.majority else self.surplus
@@ -234,7 +232,7 @@ class Communication:
             found: BoolArray = self.far[workload] == 0
         else:
             found = np.ones(self.calls.areas, dtype=bool) if unbalanced else self._majority(workload)
-        return found if self.home is None else found & self.home
+        return found
 
     def carried(self, workload: int, area: int) -> int:
         """How many more pods of a workload in an area the links carry (C9)."""
