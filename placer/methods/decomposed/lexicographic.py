@@ -17,10 +17,10 @@ from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.pooled_branching import branch_and_cut
-from placer.methods.decomposed.pooled_search import PooledSearch, room_of_leaves
+from placer.methods.decomposed.pooled_search import PooledSearch
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions, TooLarge
-from placer.methods.exact.search import FIRST_BUDGET, ExactSearch, safe_bound
+from placer.methods.exact.search import FIRST_BUDGET, ExactSearch
 from placer.methods.greedy.multi_start import complete
 from placer.placement import MAXIMISED
 
@@ -123,7 +123,6 @@ class DecomposedSearch(ExactSearch):
         self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
         self.pooled_searches: dict[int, PooledSearch | None] = {}
-        self.homes_bounded = 0.0
         self.bins = len(dense.nodes) * bins_of(dense)
         self.packings = 0
         self.priorities_filled: set[int] = set()
@@ -328,20 +327,6 @@ class DecomposedSearch(ExactSearch):
 
         steps.improved(self.solution, left, told)
         self.limits.spent += steps.spent - first
-        waits = steps.is_small and budget <= FIRST_BUDGET  # branch and cut bounds it sooner
-        return self.met(criterion) or (name == "locality" and not waits and self._bound_homes(criterion, budget))
-
-    def _bound_homes(self, criterion: int, budget: float) -> bool:
-        """Bound what leaves can hold, longer each time; say whether the value is proved then."""
-        if self.limits.over or budget <= self.homes_bounded:
-            return False
-        self.homes_bounded = budget
-        solver = self._solver(FOREMOST * budget)
-        solver.parameters.subsolvers.clear()  # the one that uses the relaxation fully takes longer here
-        found, spent = room_of_leaves(self.dense, solver)
-        self.limits.spent += spent
-        if found is not None:
-            self._tell(NamedBound(criterion, safe_bound(found, maximised=False), "master", self.values[:criterion]))
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:

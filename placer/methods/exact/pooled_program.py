@@ -6,9 +6,6 @@ shape, each place holds so many of them, and they can be dealt out if in every d
 in it ask for (domains are nested, so this is enough). The model has a column per home, and per shape and place, where
 :class:`~placer.methods.exact.search.ExactModel` has one per group and place; steps on it see a third of the cluster at
 once. ``span`` asks for more, of the few groups that may be in several leaves: how many of their pods are in each.
-
-*Coarse*, it counts the room of a leaf in pieces, all nodes of the leaf at once: what it proves holds, and it is proved
-much sooner; what it finds may have no placement.
 """
 
 from __future__ import annotations
@@ -69,12 +66,6 @@ class PodShape:
     total: int
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    nodes: tuple[int, ...]
-    leaf: int
-
-
 class PooledPods:
     """What there is to count in an instance, before a model of it is built.
 
@@ -82,8 +73,6 @@ class PooledPods:
     ----------
     dense
         The instance; :func:`tells_all` must say so.
-    coarse
-        Whether the room of leaves is counted instead of that of nodes.
 
     Attributes
     ----------
@@ -92,19 +81,19 @@ class PooledPods:
     leaves
         Leaf domains, ascending.
     places
-        Where pods are counted: node sets, or leaves.
+        Where pods are counted.
     shapes, shape_of
         Shapes of pods, and that of each item.
     columns
         How many columns a program of it has with :meth:`PooledProgram.count_by_unit`, about.
     """
 
-    def __init__(self, dense: Dense, *, coarse: bool = False) -> None:
-        self.dense, self.coarse = dense, coarse
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
-        self.places: Sequence[NodeSet | _Leaf] = self._leaf_places() if coarse else make_node_sets(dense)
+        self.places: Sequence[NodeSet] = make_node_sets(dense)
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
@@ -113,9 +102,6 @@ class PooledPods:
     def place_of(self) -> dict[int, int]:
         """Node to its place, where anything fits on it."""
         return {node: place for place, where in enumerate(self.places) for node in where.nodes}
-
-    def _leaf_places(self) -> list[_Leaf]:
-        return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
         numbers: dict[tuple[Request, int, bool], int] = {}
@@ -198,9 +184,7 @@ class PooledProgram:
             at[place].append((shape, variable))
         for place, there in at.items():
             where = self.places[place]
-            if isinstance(where, _Leaf):
-                self._room_of_leaf(where, there)
-            elif where.fillings:
+            if where.fillings:
                 self._room_by_filling(place, where, there)
             elif where.resource is not None:
                 free = self.dense.free[list(where.nodes), where.resource]
@@ -227,22 +211,6 @@ class PooledProgram:
             for filling, variable in zip(where.fillings, filled, strict=True):
                 row.add(-filling[position], variable)
             self.model.add(solver_form(row) <= 0)
-
-    def _room_of_leaf(self, where: _Leaf, there: Sequence[tuple[int, IntVar]]) -> None:
-        nodes = np.array(where.nodes)
-        masks = self.dense.masks[:, nodes]
-        present = sorted({self.shapes[shape].mask for shape, _ in there})
-        every = masks[present].any(axis=0)
-        for allowed in {row.tobytes(): row for row in (every, *masks[present])}.values():
-            inside = [(shape, count) for shape, count in there if not (masks[self.shapes[shape].mask] & ~allowed).any()]
-            for resource in range(len(self.dense.resources)):
-                free = self.dense.free[nodes[allowed], resource]
-                for size in self._sizes(inside, resource):
-                    self._in_pieces(inside, resource, size, int((free // size).sum()))
-
-    def _sizes(self, there: Sequence[tuple[int, IntVar]], resource: int) -> list[int]:
-        sizes = {self.shapes[shape].request[resource] for shape, _ in there} - {0}
-        return sorted({1, *sizes}) if len(sizes) <= MOST_SIZES else [1]
 
     # C7
 
@@ -349,7 +317,6 @@ class PooledProgram:
         """Unit of ``span`` to its places."""
         found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
-            assert isinstance(where, NodeSet)
             found[where.unit].append(place)
         return found
 
@@ -449,11 +416,10 @@ class PooledProgram:
 
     def _unit(self, place: int) -> int:
         where = self.places[place]
-        assert isinstance(where, NodeSet)
         return where.unit
 
     def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
-        places = [where for where in self.places if isinstance(where, NodeSet)]
+        places = list(self.places)
         return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
@@ -465,7 +431,6 @@ class PooledProgram:
 
     def read(self, values: Sequence[int]) -> Solution:
         """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""
-        assert not self.pods.coarse
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
         for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
@@ -509,7 +474,7 @@ class PooledProgram:
 
     @cached_property
     def _named(self) -> ExactVariables:
-        places = [where for where in self.places if isinstance(where, NodeSet)]
+        places = list(self.places)
         return ExactVariables(self.dense, self.bundles.apart, tuple(places))
 
 
