@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import api
+import codes
 import commands
 import fields
 import marks
@@ -28,6 +29,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "marks": marks.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
+    **codes.PARTS,
     **pictures.PICTURES,
     **pictures.FIGURE_PARTS,
 }
