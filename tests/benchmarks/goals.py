@@ -234,7 +234,7 @@ def placed_table(families: Mapping[str, Sequence[RunRecord]]) -> list[str]:
     for name, lines in families.items():
         beside = references(lines)
         of = [[line for line in lines if line.policy == policy and line.error is None] for policy in policies]
-        if sum(map(bool, of)) > 1:
+        if len({line.policy for line in lines}) > 1:
             rows.append(
                 [name, *(_broken(good) or shown(figure(good, beside, placed, median), "{:.2%}") for good in of)]
             )
