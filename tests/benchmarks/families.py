@@ -139,20 +139,20 @@ FAMILIES: dict[str, BenchmarkFamily] = {
         (PROVED,),
     ),
     "small-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
+        "three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
         cut_out("hetero-s odd-s mixed-s", 8),
         (PROVED,),
     ),
     "hetero-m-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: three node types on 1,024 nodes",
+        "three node types, 1,024 nodes",
         cut_out("hetero-m", 8),
         (FULL_IN_TIME, Goal("placed, worst", placed, min, least=0.999)),
     ),
     "odd-m-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: odd sizes on 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)
+        "odd sizes, 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)
     ),
     "mixed-l-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: 1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
+        "1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
         cut_out("mixed-l", 2),
         (FULL_IN_TIME,),
     ),

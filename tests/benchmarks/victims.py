@@ -317,7 +317,7 @@ def _figure(goal: Goal, lines: Sequence[Line]) -> float | None:
 def victims_table(lines: Iterable[Line]) -> list[str]:
     """Who got in and who went for it: a row per family and method, sums over sizes and seeds."""
     heads = "family", "method", "runs", "gangs that wait", "got in", "victims", "for nothing", "moves"
-    rows = [[*heads, "above budgets", "least reached", "proved", "first s, worst", "breaks"]]
+    rows = [[*heads, "above budgets", "proved", "first s, worst", "breaks"]]
     found: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         found[line["family"], line["method"]].append(line)
@@ -326,12 +326,11 @@ def victims_table(lines: Iterable[Line]) -> list[str]:
         failed = f" ({len(runs) - len(good)} failed)" if len(good) < len(runs) else ""
         names = "waiting", "admitted", "victims", "nothing", "moves", "budgets"
         sums = [f"{sum(run[name] for run in good):,}" for name in names]
-        marks = [_count(good, name) for name in ("reached", "proved")]
         first = [run["first"] for run in good if run.get("first") is not None]
         broken = in_order(Counter(rule for run in good for rule in run["breaks"]))
         breaks = ", ".join(f"{rule} in {count}" for rule, count in broken.items()) or "-"
         worst = shown(max(first, default=None), "{:.1f}")
-        rows.append([family, f"`{method}`", f"{len(runs)}{failed}", *sums, *marks, worst, breaks])
+        rows.append([family, f"`{method}`", f"{len(runs)}{failed}", *sums, _count(good, "proved"), worst, breaks])
     return markdown(rows, left=2)
 
 
