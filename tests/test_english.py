@@ -25,7 +25,7 @@ LONGEST = 30
 LEFT: dict[str, tuple[int, int, int]] = {
     "deploy": (22, 10, 1),
     "docs": (3, 31, 11),
-    "models": (186, 237, 73),
+    "models": (0, 0, 0),
     "placer": (8, 0, 1),
     "placer/cli": (1, 0, 0),
     "placer/cluster": (1, 0, 0),

@@ -363,14 +363,10 @@ def tables(path: Path) -> str:
     """The tables of the page, from lines."""
     lines, there = _by_family(path)
     goals = {f"{name}: {FAMILIES[name].text}": (FAMILIES[name].goals, found) for name, found in there.items()}
-    machines = [line.machine for line in lines if line.machine is not None]
-    processors = dict.fromkeys(f"{each.processor}, {each.cores} cores" for each in machines)
-    revisions = dict.fromkeys(f"`{each.revision}`" for each in machines)
     limits = sorted({f"{line.limit:g} s and {line.workers} threads" for line in lines})
-    head = f"{len(lines)} lines; methods had {', '.join(limits)}. Machines: {'; '.join(processors)}."
     return "\n".join(
         [
-            f"{head} Revisions: {', '.join(revisions)}.",
+            f"{len(lines)} lines; methods had {', '.join(limits)}.",
             "",
             *goals_table(goals),
             *placed_table(_swept(there)),

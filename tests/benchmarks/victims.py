@@ -346,12 +346,8 @@ def _count(lines: Sequence[Line], name: str) -> str:
 
 def tables(lines: Sequence[Line]) -> str:
     """The tables of the page."""
-    good = [line for line in lines if "error" not in line]
-    machines = dict.fromkeys(
-        "{processor}, {cores} cores, revision `{revision}`".format(**line["machine"]) for line in good
-    )
-    threads = sorted({line["workers"] for line in good})
-    head = f"{len(lines)} lines; {', '.join(map(str, threads))} threads. Machines: {'; '.join(machines)}."
+    threads = sorted({line["workers"] for line in lines if "error" not in line})
+    head = f"{len(lines)} lines; {', '.join(map(str, threads))} threads."
     return "\n".join([head, "", *goals_table(lines), "", *victims_table(lines)])
 
 
