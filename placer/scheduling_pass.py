@@ -503,16 +503,10 @@ def read_cluster(
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         recorded = _recorded(client, done)
-        name, gates = options.scheduler_name, options.gates
-        served, facts = (lists.served(), lists.kept) if lists is not None else (None, None)
-        progress = partial(_watched, watch)
-        taken = take(client, name, progress, lists, gates=gates, served=served, kept=facts)
-        done.troubles += room_troubles(taken.no_room)
+        taken = _taken(client, done, watch, lists)
         if feed is not None:
             feed.open(taken, lists)
-        failed = list(done.heard or ())
-        if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):  # else each was heard of
-            failed += failed_pods(client, name, options.cool_down, gates=gates)
+        failed = _failed(client, done, lists)
         found = [*of_ours(failed, recorded), *_rejected_since(client, done, recorded, taken)]
         now = server_time(client)
         done.record = replace(recorded, gangs=done.ages.steady(recorded.gangs, now))
@@ -539,8 +533,25 @@ def read_cluster(
     return snapshot, instance, done.cache
 
 
-def _watched(watch: Callable[[str], None], name: str, count: int) -> None:
-    watch(f"{name} {count:,}")
+def _taken(client: Client, done: Pass, watch: Callable[[str], None], lists: Reflectors | None) -> Snapshot:
+    served, facts = (lists.served(), lists.kept) if lists is not None else (None, None)
+
+    def progress(name: str, count: int) -> None:
+        watch(f"{name} {count:,}")
+
+    name, gates = done.options.scheduler_name, done.options.gates
+    taken = take(client, name, progress, lists, gates=gates, served=served, kept=facts)
+    done.troubles += room_troubles(taken.no_room)
+    return taken
+
+
+def _failed(client: Client, done: Pass, lists: Reflectors | None) -> list[Rejection]:
+    """Asks for failed pods unless a loop has heard of each."""
+    failed = list(done.heard or ())
+    if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):
+        name, gates = done.options.scheduler_name, done.options.gates
+        failed += failed_pods(client, name, done.options.cool_down, gates=gates)
+    return failed
 
 
 def _decided_first(done: Pass, instance: Instance) -> Result:

@@ -8,6 +8,7 @@ together to ``placer.instance``. The way of a text, one file for each step::
     raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
     edits        edit         the what-if options   (with label_selectors)
     validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
+    kept_objects KeptObjects  objects of a cluster as they were read before
     writing      dump         plain values -> a file
 
 ``faults`` collects faults on the way, and words them.
