@@ -148,9 +148,7 @@ FAMILIES: dict[str, BenchmarkFamily] = {
         cut_out("hetero-m", 8),
         (FULL_IN_TIME, Goal("placed, worst", placed, min, least=0.999)),
     ),
-    "odd-m-redrawn": BenchmarkFamily(
-        "odd sizes, 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)
-    ),
+    "odd-m-redrawn": BenchmarkFamily("odd sizes, 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)),
     "mixed-l-redrawn": BenchmarkFamily(
         "1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
         cut_out("mixed-l", 2),
