@@ -28,6 +28,7 @@ __all__ = [
     "Steps",
     "alike",
     "find_kinds",
+    "found_like",
     "known_fields",
     "nearest",
     "nearest_kind",
@@ -511,6 +512,18 @@ def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
     """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
     if len(word) > _LONGEST:
         return None
-    by_lower = {each.lower(): each for each in known}
+    by_lower = {each.lower(): each for each in sorted(known)}
     found = difflib.get_close_matches(word.lower(), by_lower, 1, least)
     return by_lower[found[0]] if found else None
+
+
+def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
+    """Name the known word that may be meant by one that is not known; empty where none is like it.
+
+    Examples
+    --------
+    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
+    ('; found like it: Coscheduling', '')
+    """
+    like = alike(word, known, least)
+    return f"; found like it: {like}" if like not in (None, word) else ""

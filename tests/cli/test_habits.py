@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from placer import read
 from placer.cli import help_texts, main
 from placer.cli.program import leaves, parser
 from tests.support import listing, node, pod, pod_group
@@ -190,6 +191,64 @@ def test_what_placer_has_written_is_no_part_of_an_instance(
         assert main(words) == 3
         err = capsys.readouterr().err
         assert f"kind: found {kind.removesuffix('List')}, expected" in err
+
+
+MISTYPED = [
+    node("worker-1", cpu=8, gpu=8),
+    {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"weight": 1},
+    },
+    pod_group("train", minMember=1, queue="reserch"),
+    pod("train-0", group="train", cpu=1, **{"nvida.com/gpu": 8}),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["solve", "FILE", "--method", "greedy"], "no node offers nvida.com/gpu (found like it: nvidia.com/gpu)"),
+        (
+            ["solve", "FILE", "--method", "greedy"],
+            "Queue reserch, named by PodGroup default/train, is not in the instance; found like it: research",
+        ),
+        (["explain", "FILE", "--group", "train"], "no node offers nvida.com/gpu (found like it: nvidia.com/gpu)"),
+        (["explain", "FILE", "--group", "trian"], "; found like it: default/train"),
+        (["solve", "FILE", "--set", "podgrup/train:spec.minMember=2"], "; found like it: podgroup"),
+        (["solve", "FILE", "--without", "queue/reserch"], "; found like it: queue.scheduling.volcano.sh/research"),
+        (["compare", "FILE", "--policies", "volcan"], "; found like it: volcano"),
+        (["sweep", "FILE", "--policies", "gredy"], "; found like it: greedy"),
+        (["sweep", "plantd"], "; found like it: planted"),
+        (["sweep", "planted --nods 4"], "; found like it: --nodes"),
+        (["generate", "plantd"], "; did you mean planted?"),
+        (["topology", "show", "FILE", "--resource", "nvida.com/gpu"], "; found like it: nvidia.com/gpu"),
+        (["repair", "FILE", "--lost", "worker-2"], "; found like it: worker-1"),
+    ],
+)
+def test_a_name_that_is_not_there_is_followed_by_the_one_that_may_be_meant(
+    words: list[str], meant: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "mistyped.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": MISTYPED}))
+    main([str(path) if word == "FILE" else word for word in words])
+    printed = capsys.readouterr()
+    assert meant in " ".join((printed.out + printed.err).split())
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({"resourceWeights": {"nvida.com/gpu": 2}}, "Resource nvida.com/gpu"),
+        ({"topologyKeys": ["rak"]}, "Node label rak"),
+    ],
+)
+def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, Any], names: str) -> None:
+    policy = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "default"}, "spec": spec}
+    items = [node("n1", gpu=8, labels={"rack": "r1"}), policy]
+    (finding,) = read(items).findings
+    assert finding.message.startswith(f"{names}, named by Policy, is not in the instance; found like it: ")
 
 
 def test_every_command_is_in_a_group_and_has_two_examples() -> None:

@@ -30,6 +30,7 @@ from typing import Any
 
 from placer.document import bindings_document
 from placer.errors import UsageError
+from placer.kube.kinds import found_like
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
 from placer.laboratory.generate.disruption import (
     FragmentedOptions,
@@ -145,11 +146,13 @@ def generate(family: str, **values: Any) -> Generated:
     """
     chosen = FAMILIES.get(family)
     if chosen is None:
-        raise UsageError(f"family: found {family!r}, expected one of {', '.join(sorted(FAMILIES))}")
+        hint = found_like(family, FAMILIES)
+        raise UsageError(f"family: found {family!r}, expected one of {', '.join(sorted(FAMILIES))}{hint}")
     known = {each.name: each for each in chosen.flags}
     for name in values:
         if name not in known:
-            raise UsageError(f"{family}: found option {name!r}, expected one of {', '.join(sorted(known))}")
+            hint = found_like(name, known)
+            raise UsageError(f"{family}: found option {name!r}, expected one of {', '.join(sorted(known))}{hint}")
     return chosen.function(chosen.options(**values))
 
 

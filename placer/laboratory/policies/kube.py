@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from placer.instance.eligibility import read_node_selector
-from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.kube.kinds import found_like
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import (
     ClusterState,
     Filter,

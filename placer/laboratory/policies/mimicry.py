@@ -17,6 +17,7 @@ from placer.deadline import NEVER, Deadline
 from placer.errors import PlacerError, PolicyFailed, UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
+from placer.kube.kinds import found_like
 from placer.laboratory.policies.coscheduling import Coscheduling
 from placer.laboratory.policies.default_preemption import DefaultPreemption
 from placer.laboratory.policies.faults import ConfigReader
@@ -148,7 +149,9 @@ def _mimic(
     instance: Instance, policy_name: str, seed: int, arguments: Mapping[str, Any] | None, deadline: Deadline
 ) -> Mimicry:
     if policy_name not in POLICIES and policy_name not in SORTED:
-        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
+        known = (*POLICIES, *SORTED)
+        like = found_like(policy_name, known)
+        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(known)}{like}")
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
         return Mimicry(Placement())

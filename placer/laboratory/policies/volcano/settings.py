@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.kube.kinds import found_like
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.topology import TopologyWeights
 
