@@ -370,9 +370,9 @@ def explain(
         case = Case.read(origin.sources, **origin.edits, **origin.reading)
         if case.instance.digest != instance.digest:
             raise UsageError("instance: its files changed since they were read, expected the same; read them again")
-        progress.phase("looking for causes and changes")
+        progress.phase("placing all waiting groups")
         keys = None if group is None else [find_group(case, group) if isinstance(group, str) else group]
-        return find_causes(case, keys, deadline)
+        return list(find_causes(case, keys, deadline, say=progress.phase))
 
 
 def preempt(

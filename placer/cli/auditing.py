@@ -12,7 +12,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, headed, listed, tell
+from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, selection, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _audit(options: argparse.Namespace) -> int:
         raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
     deadline = Deadline(options.began + options.time_limit)
-    entries = [] if options.sums else audit(instance, deadline, set(asked_about(options, instance)))
+    entries = [] if options.sums else audit(instance, deadline, set(selection(options).groups(instance)))
 
     def sums() -> Sums | None:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
@@ -67,7 +67,7 @@ def _audit(options: argparse.Namespace) -> int:
         tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
-            _print_groups(entries)
+            _print_groups(entries, selection(options).none(instance, "runs"))
             _print_lost(instance)
         _print_sums(instance, sums())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
@@ -81,10 +81,10 @@ def _sums(sums: Sums | None) -> dict[str, Any]:
     return {"stranded": [each.as_dict() for each in found], "largestGangs": [each.as_dict() for each in gangs]}
 
 
-def _print_groups(entries: Sequence[AuditEntry]) -> None:
+def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     terminal = console()
     if not entries:
-        terminal.print("Nothing runs.")
+        terminal.print(none, markup=False)
         return
     worst = sorted(entries, key=_badness)
     shown = worst[:SHOWN]

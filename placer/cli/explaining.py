@@ -9,7 +9,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.queueing import with_steps
@@ -19,7 +19,18 @@ from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.legible import legible
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
+from placer.terminal import (
+    OK,
+    Interruptible,
+    add_asking,
+    add_command,
+    add_what_if,
+    console,
+    home_of,
+    listed,
+    selection,
+    tell,
+)
 from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
@@ -34,6 +45,10 @@ if TYPE_CHECKING:
     from placer.laboratory.other_schedulers import ElsewhereFate, MimickedFate
     from placer.laboratory.placement_metrics import GroupFate
     from placer.manifests import Text
+    from placer.progress import Progress
+
+    #: What JSON says of one group, and lines for people.
+    Answer = tuple[Mapping[str, Any], Iterable[str]]
 
 __all__ = ["add_explain"]
 
@@ -65,21 +80,24 @@ def add_explain(commands: Any) -> None:
 
 def _explain(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline
+    from placer.progress import Progress
 
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
-    if options.strict:
-        from placer.read import refuse_findings
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
+        if options.strict:
+            from placer.read import refuse_findings
 
-        refuse_findings(paths, case.instance.findings)
-    keys = _keys(options, case, paths)
-    if options.how_many:
-        return _how_many(options, case, keys or [], deadline)
-    if options.job:
-        return _job(options, case, keys or [], deadline)
-    return _groups(options, case, keys, deadline)
+            refuse_findings(paths, case.instance.findings)
+        keys = _keys(options, case, paths)
+        if options.how_many:
+            return _how_many(options, case, keys or [], deadline, progress)
+        if options.job:
+            return _job(options, case, keys or [], deadline, progress)
+        return _groups(options, case, keys, deadline, progress)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -140,46 +158,60 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
     return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
 
 
-def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
+def _groups(
+    options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Deadline, progress: Progress
+) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
     from placer.summary.queue import nothing_waits
 
+    progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
     asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
-    if keys is None and asked and not options.json and _print_table(options, placed, asked, others.names, deadline):
-        return OK
-    found = explain(case, asked, others.causes_until(asked, deadline), placed)
-    elsewhere = [others.fate(each.group, deadline) for each in found]
-    if options.json:
-        tell(listed("ExplanationList", map(_entry, found, elsewhere)), options)
-    elif not found:
-        _say(iter(nothing_waits(case.instance)))
+    if keys is None and asked and not options.json:
+        with progress.hidden():
+            if _print_table(options, placed, asked, others.names, deadline):
+                return OK
+    said: set[GroupKey] = set()
+
+    def answers() -> Iterator[Answer]:
+        for one in explain(case, asked, others.causes_until(asked, deadline), placed, progress.phase):
+            other = others.fate(one.group, deadline)
+            known = one.group in said
+            said.update(() if other is not None else one.equal)
+            entry = one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+            yield entry, _told_elsewhere(one, other) if other is not None else () if known else _told(one)
+
+    if asked or options.json:
+        _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
-        _say_each(found, elsewhere)
+        _say(nothing_waits(case.instance, selection(options)))
     return OK
 
 
-def _entry(one: Explanation, other: ElsewhereFate | None) -> dict[str, Any]:
-    return one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+def _tell_each(
+    options: argparse.Namespace, kind: str, answers: Iterable[Answer], count: int, progress: Progress
+) -> list[Mapping[str, Any]]:
+    """Print answers as they come, as JSON all together; Ctrl-C ends them early."""
+    entries: list[Mapping[str, Any]] = []
+    asked = Interruptible(entries, count, "group")
+    with asked:
+        for entry, lines in answers:
+            entries.append(entry)
+            if not options.json:
+                with progress.hidden():
+                    _say(lines)
+    if options.json:
+        tell(listed(kind, entries), options)
+    asked.again()
+    return entries
 
 
 def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
     """Those of some groups that the flags select."""
-    shown = set(asked_about(options, case.instance))
+    shown = set(selection(options).groups(case.instance))
     return [key for key in keys if key in shown]
-
-
-def _say_each(found: Sequence[Explanation], elsewhere: Sequence[ElsewhereFate | None]) -> None:
-    """Print explanations, those of equal groups once."""
-    said: set[GroupKey] = set()
-    for one, other in zip(found, elsewhere, strict=True):
-        if other is not None:
-            _say(_told_elsewhere(one, other))
-        elif one.group not in said:
-            _say(_told(one))
-            said.update(one.equal)
 
 
 def _print_table(
@@ -199,7 +231,7 @@ def _print_table(
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
     shown = {key: item for key, item in found.items() if key in asked}
     terminal = console()
-    print_queue([*shown.values()], terminal, now)
+    print_queue([*shown.values()], terminal, now, wide=options.wide)
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
@@ -207,36 +239,37 @@ def _print_table(
     return many
 
 
-def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress) -> int:
     from placer.explain.jobs import JobFits, explain_job
 
-    found = explain_job(case, keys, deadline)
-    if options.json:
-        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
-    else:
-        fits = [
-            f"{each.explanation.group.namespace}/{each.explanation.group.name}"
-            for each in found
-            if each.answer is JobFits.NOW
-        ]
-        for each in found:
-            _say(_told_of_job(each, fits))
-    return OK if all(each.answer is JobFits.NOW for each in found) else NOT_NOW
+    fits: list[str] = []
+
+    def answers() -> Iterator[Answer]:
+        for each in explain_job(case, keys, deadline, progress.phase):
+            yield each.as_dict(), _told_of_job(each, fits)
+            if each.answer is JobFits.NOW:
+                fits.append(f"{each.explanation.group.namespace}/{each.explanation.group.name}")
+
+    entries = _tell_each(options, "ExplanationList", answers(), len(keys), progress)
+    return OK if all(each["answer"] == JobFits.NOW for each in entries) else NOT_NOW
 
 
-def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+def _how_many(
+    options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
+) -> int:
     from placer.explain.copies import how_many, read_spare, with_spares
 
     spare = None if options.spare is None else read_spare(options.spare, case.instance)
-    entries = []
-    for key in keys:
-        found = how_many(case.instance, key, deadline)
-        left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
-        entries.append(found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)}))
-        if not options.json:
-            _say(_told_of_copies(found, left, spare))
-    if options.json:
-        tell(listed("CopiesList", entries), options)
+
+    def answers() -> Iterator[Answer]:
+        for key in keys:
+            progress.phase(f"{key.namespace}/{key.name}: counting copies")
+            found = how_many(case.instance, key, deadline)
+            left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+            entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
+            yield entry, _told_of_copies(found, left, spare)
+
+    _tell_each(options, "CopiesList", answers(), len(keys), progress)
     return OK
 
 
@@ -248,7 +281,7 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _say(lines: Iterator[str]) -> None:
+def _say(lines: Iterable[str]) -> None:
     terminal = console()
     wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:

@@ -19,11 +19,11 @@ from placer.terminal import (
     add_command,
     add_output,
     add_what_if,
-    asked_about,
     console,
     home_of,
     listed,
     read_instance,
+    selection,
     tell,
     writable,
     write,
@@ -109,11 +109,15 @@ def _preempt(options: argparse.Namespace) -> int:
             return preempt(
                 instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
             )
-        asked = set(asked_about(options, instance))
+        asked = set(selection(options).groups(instance))
         others = {pod.key for pod in instance.pending if pod.group not in asked}
         return preempt(without(instance, others) if others else instance, **limits)
 
-    _, result = _made(options, decide, lambda _, result: preempt_lines(result))
+    def lines(instance: Instance, result: Result) -> Iterable[str]:
+        none = () if result.instance.pending else [selection(options).none(instance, "waits")]
+        return none or preempt_lines(result)
+
+    _, result = _made(options, decide, lines)
     return OK if _admitted(result) else NOT_TO_BE_HAD
 
 

@@ -13,7 +13,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, tell
+from placer.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
@@ -27,9 +27,6 @@ __all__ = ["add_queue", "with_steps"]
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
-
-#: Lines of the table.
-SHOWN = 40
 
 API_VERSION: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
 
@@ -97,7 +94,7 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
     from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items
 
     now = time.time()
-    asked = set(asked_about(options, placed.instance))
+    asked = set(selection(options).groups(placed.instance))
     found = queue_items(outcome_of(placed.instance, placed.placement), reasons, now)
     shown = {key: item for key, item in found.items() if key in asked}
     items = with_steps(placed.instance, shown, source_words(options), deadline)
@@ -106,10 +103,10 @@ def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey
         return
     terminal = console()
     if not items:
-        for line in nothing_waits(placed.instance):
+        for line in nothing_waits(placed.instance, selection(options)):
             terminal.print(line, markup=False)
     else:
-        print_queue(items, terminal, now, most=None if options.wide else SHOWN, wide=options.wide)
+        print_queue(items, terminal, now, wide=options.wide)
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)

@@ -14,6 +14,7 @@ from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
 from placer.terminal import (
     OK,
+    add_asking,
     add_command,
     add_inputs,
     add_output,
@@ -23,6 +24,7 @@ from placer.terminal import (
     headed,
     put,
     read_instance,
+    selection,
     tell,
     writable,
     write,
@@ -54,6 +56,7 @@ def add_solve(commands: Any) -> None:
         "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
+    add_asking(parser, "which groups the summary lists; all are decided, and a Placement has all")
     add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
@@ -131,7 +134,8 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
         from placer.summary import print_summary
 
         steps = partial(with_steps, result.instance, source=source_words(options))
-        print_summary(result, console(), wide=options.wide, document=document, steps=steps)
+        asked = selection(options)
+        print_summary(result, console(), wide=options.wide, document=document, steps=steps, asked=asked)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:

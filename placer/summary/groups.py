@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +13,7 @@ from rich.text import Text
 from placer.disruption import outcome_of
 from placer.document import GroupPart, QueueItem
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -32,7 +33,13 @@ AddSteps = Callable[[Mapping[GroupKey, QueueItem]], list[QueueItem]]
 
 
 def print_groups(
-    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, steps: AddSteps | None = None
+    result: Result,
+    parts: Sequence[GroupPart],
+    console: Console,
+    *,
+    wide: bool,
+    steps: AddSteps | None = None,
+    asked: Selection = EVERY,
 ) -> None:
     """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
 
@@ -48,9 +55,16 @@ def print_groups(
         Name the nodes of each admitted group, too.
     steps
         Adds the next steps to groups; None: these are not told.
+    asked
+        Groups that are listed.
     """
     groups = (group for group in result.instance.groups.values() if group.pending)
-    pairs = sorted(zip(groups, parts, strict=True), key=_order)
+    shown = set(asked.groups(result.instance))
+    pairs = sorted((pair for pair in zip(groups, parts, strict=True) if pair[0].key in shown), key=_order)
+    if asked.words:
+        listed = f"{len(pairs):,} of {counted(len(parts), 'group')}"
+        words = f"Listed: groups{asked.words} ({listed}); all were decided together"
+        console.print(Text(f"\n{words if pairs else asked.none(result.instance, 'has pending pods')}"))
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
     placement = result.placement or Placement()
@@ -58,16 +72,19 @@ def print_groups(
     if waiting:
         console.print()
         console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
-        _print_waiting(result, console, steps)
+        _print_waiting(result, shown, console, steps, wide)
 
 
-def _print_waiting(result: Result, console: Console, steps: AddSteps | None) -> None:
+def _print_waiting(
+    result: Result, shown: Container[GroupKey], console: Console, steps: AddSteps | None, wide: bool
+) -> None:
     """Print what waits as ``placer queue`` does, and the whole reasons."""
     now = time.time()
     found = queue_items(outcome_of(result.instance, result.placement or Placement()), result.reasons, now)
+    found = {key: item for key, item in found.items() if key in shown}
     every = [*found.values()] if steps is None else steps(found)
     items = [item for item in every if item.reason is not None]
-    print_queue(items, console, now, most=SHOWN)
+    print_queue(items, console, now, wide=wide)
     print_messages(items, console)
     print_steps(items, console)
 
@@ -105,11 +122,12 @@ def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *
     table.add_column(no_wrap=True)
     for _ in range(2 if wide else 1):
         table.add_column(overflow="fold")
-    for group, part in pairs[:SHOWN]:
+    most = len(pairs) if wide else SHOWN
+    for group, part in pairs[:most]:
         table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *_where(outcome, group, part, wide))
     console.print(table)
-    if len(pairs) > SHOWN:
-        console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
+    if len(pairs) > most:
+        console.print(f"  ... and {len(pairs) - most:,} more (-o wide lists all, and -o FILE writes them)")
 
 
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:

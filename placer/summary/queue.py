@@ -15,6 +15,7 @@ from rich.text import Text
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.result import Reason
@@ -36,6 +37,9 @@ __all__ = [
 
 #: Groups of one priority and one reason that have a line each; of more there is one line for all.
 EQUAL = 3
+
+#: Lines of the table.
+SHOWN = 40
 
 #: Messages that are printed below the table, each once.
 TOLD = 6
@@ -253,9 +257,7 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
     return list(lines.values())
 
 
-def print_queue(
-    items: Sequence[QueueItem], console: Console, now: float, *, most: int | None = None, wide: bool = False
-) -> None:
+def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
     """Print a table of groups.
 
     Parameters
@@ -266,13 +268,11 @@ def print_queue(
         Where to print.
     now
         Seconds since the epoch, for ages.
-    most
-        Most lines; None: any number.
     wide
-        A line for each group, however many wait for one reason.
+        A line for each group, however many these are; else as many as are listed, equal ones in one.
     """
     lines = queue_lines(items, each=wide)
-    shown = lines if most is None else lines[:most]
+    shown = lines if wide else lines[:SHOWN]
     rows = [line.cells(now) for line in shown]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for at, head in enumerate(HEADS):
@@ -282,7 +282,7 @@ def print_queue(
     console.print(table)
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
-        console.print(f"... and {more:,} more (all of them are in the JSON: --json)")
+        console.print(f"... and {more:,} more (-o wide lists all of them)")
 
 
 def _add_column(table: Table, head: str, longest: int) -> None:
@@ -332,10 +332,10 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
         console.print(Text(f"  `{legible(step.command)}` {step.message}"))
 
 
-def nothing_waits(instance: Instance) -> list[str]:
-    """Lines that say that nothing waits, but for work that is not there yet."""
+def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
+    """Lines that say that no group that is asked about waits, but for work that is not there yet."""
     absent = instance.absent_work
     return [
-        "Nothing waits that may be placed yet." if absent else "No group waits.",
+        "Nothing waits that may be placed yet." if absent and not asked.words else asked.none(instance, "waits"),
         *(f"  {each}." for each in absent),
     ]

@@ -74,6 +74,33 @@ def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Captu
         assert len(listing(capsys.readouterr().out)) == count
 
 
+@pytest.mark.parametrize("command", [["solve", "--method", "greedy"], ["compare", "--policies", "greedy,kube-default"]])
+def test_a_selector_changes_what_is_listed_and_not_what_is_decided(
+    command: list[str], cluster: str, tmp_path: Path, capsys: Capture
+) -> None:
+    def shown(*words: str) -> str:
+        assert main([*command, "-f", cluster, *words]) == 0
+        return capsys.readouterr().out
+
+    whole, some = (json.loads(shown("--json", *words)) for words in ((), ("-n", "team-b")))
+    assert [each["groups"] for each in whole.get("items", [whole])] == [
+        each["groups"] for each in some.get("items", [some])
+    ]
+    if command[0] == "solve":
+        assert "team-a/train" in shown()
+        listed = shown("-n", "team-b", "-l", "app=train")
+        assert "Listed: groups of namespace team-b with pods of app=train (1 of 3 groups); all were decided" in listed
+        assert "team-a" not in listed
+    none = "has pending pods" if command[0] == "solve" else "fares differently"
+    assert f"No group of namespace team-bb {none}; found like it: team-b." in shown("-n", "team-bb")
+
+
+@pytest.mark.parametrize(("command", "does"), [("queue", "waits"), ("explain", "waits"), ("audit", "runs")])
+def test_a_namespace_without_groups_is_named(command: str, does: str, cluster: str, capsys: Capture) -> None:
+    assert main([command, cluster, "-n", "team-aa", "--time-limit", "5"]) == 0
+    assert f"No group of namespace team-aa {does}; found like it: team-a." in capsys.readouterr().out
+
+
 def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in ((["-n", "team-b"], 2), (["-l", "app=train"], 2), (["--for", "tune"], 1), ([], 3)):
         assert main(["preempt", cluster, "--json", "--time-limit", "5", *words]) == 5

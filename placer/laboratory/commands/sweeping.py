@@ -23,7 +23,18 @@ from placer.laboratory.commands.shared import (
 )
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_inputs, add_output, add_reading, console, listed, tell, writable
+from placer.terminal import (
+    OK,
+    Interruptible,
+    add_command,
+    add_inputs,
+    add_output,
+    add_reading,
+    console,
+    listed,
+    tell,
+    writable,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,16 +98,18 @@ def _sweep(options: argparse.Namespace) -> int:
         store = Store(options.output, (run.key for run in runs))
     known = _settled(store, options.strict)
     before = len(known)
-    with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
+    asked = Interruptible(known, len(runs), "run")
+    with asked, contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
             known[line.key] = line
             if store is not None:
                 store.add(line)
             elif aloud:
                 print(line.text(), flush=True)
-    all_lines = [known[run.key] for run in runs]
+    all_lines = [known[run.key] for run in runs if run.key in known]
     if not aloud:
         _show(all_lines, before, options)
+    asked.again()
     return _exit_code(all_lines, strict=options.strict)
 
 
