@@ -120,6 +120,10 @@ class Progress:
                 return
         self.phase(f"{phase}: every value is proved")
 
+    def plan(self, point: TracePoint) -> None:
+        """Say that there is a plan of pods that go or move, and that a smaller one is looked for."""
+        self.phase(f"looking for a plan that moves or evicts less than the one by {point.phase}")
+
     def _line(self) -> Text:
         """The line as it is now, never longer than the terminal is wide, and never with half a number."""
         from rich.text import Text

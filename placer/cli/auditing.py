@@ -49,15 +49,20 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.audit.groups import Standing, audit
     from placer.audit.sums import largest_gangs
     from placer.deadline import Deadline, within
+    from placer.progress import Progress
     from placer.stranded import stranded
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
     if faults:
         raise UsageError("; ".join(faults))
-    instance = read_instance(options, source(options))
+    paths = source(options)
     deadline = Deadline(options.began + options.time_limit)
-    entries = [] if options.sums else audit(instance, deadline, set(selection(options).groups(instance)))
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        instance = read_instance(options, paths)
+        asked = set(selection(options).groups(instance))
+        entries = [] if options.sums else audit(instance, deadline, asked, progress.phase)
 
     def sums() -> Sums | None:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)

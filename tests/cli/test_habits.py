@@ -14,6 +14,7 @@ import yaml
 from placer import read
 from placer.cli import help_texts, main
 from placer.cli.program import leaves, parser
+from placer.progress import Progress
 from tests.support import listing, node, pod, pod_group
 from tests.write_schemas import REPORTS, report_schema
 
@@ -276,6 +277,46 @@ def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, A
     items = [node("n1", gpu=8, labels={"rack": "r1"}), policy]
     (finding,) = read(items).findings
     assert finding.message.startswith(f"{names}, named by Policy, is not in the instance; found like it: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "phases"),
+    [
+        (["solve", "--method", "greedy"], ["reading", "3 pending pods, 1 node: greedy"]),
+        (
+            ["explain", "--group", "tune", "--time-limit", "5"],
+            [
+                "reading",
+                "placing all waiting groups",
+                "team-b/tune (1 of 1): looking for causes",
+                "team-b/tune (1 of 1): trying change 1: ",
+            ],
+        ),
+        (
+            ["preempt", "--time-limit", "5"],
+            ["reading", "looking for the fewest pods that must go or move"],
+        ),
+        (
+            ["queue", "--time-limit", "5"],
+            ["reading", "3 pending pods", "looking for the fewest pods that must go for "],
+        ),
+        (["audit", "--time-limit", "5"], ["reading", "judging team-a/runs (1 of 1)"]),
+        (["compare", "--policies", "kube-default,greedy"], ["reading", "kube-default (1 of 2)", "greedy (2 of 2)"]),
+        (["report"], ["reading", "gathering what the page shows"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_progress_says_what_is_done(
+    words: list[str], phases: list[str], cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Progress, "phase", lambda _, text: said.append(text))
+    monkeypatch.setattr(Progress, "_shows", True)
+    output = ["-o", str(tmp_path / "page.html")] if words[0] == "report" else []
+    assert main([*words, "-f", cluster, *output]) in (0, 5)
+    left = iter(said)
+    assert all(any(phase in text for text in left) for phase in phases), said
+    assert not any("proved" in text for text in said if words[0] == "preempt")
 
 
 def test_every_command_is_in_a_group_and_has_two_examples() -> None:

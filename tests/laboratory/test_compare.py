@@ -15,7 +15,6 @@ import yaml
 from placer.cli import main
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.instance.group_names import EVERY
 from placer.laboratory.compare import DEFAULT, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
 from placer.laboratory.deciders import NAMES, Asked
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED
@@ -518,7 +517,7 @@ def test_a_valid_row_beyond_the_bound_of_better_ones_says_so(capsys: Capture) ->
     (found,) = compare(instance, ["greedy"])
     assert found.weight is not None
     weight = Judged(found.weight.value, Bound(found.weight.value.value // 2, "exact"))
-    print_rows(instance, [replace(found, weight=weight)], console(), EVERY)
+    print_rows(instance, [replace(found, weight=weight)], console())
     out = capsys.readouterr().out
     assert "200.00%+" in out
     assert "+ more in all, and less of the values before it" in out

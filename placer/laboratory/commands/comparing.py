@@ -177,8 +177,12 @@ _HALF = "!"
 _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
 
 
-def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console, asked: Selection) -> None:
-    """Print a comparison; of groups that fare differently those that are ``asked`` about."""
+def print_rows(
+    instance: Instance, rows: list[ComparisonRow], terminal: Console, asked: Selection | None = None
+) -> None:
+    """Print a comparison; of groups that fare differently those that are ``asked`` about, None: all."""
+    from placer.instance.group_names import EVERY
+
     sizes = (
         (len(instance.pending), "pending pod"),
         (len(instance.nodes), "node"),
@@ -194,7 +198,7 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console,
 
         _print_tables(good, reach_words(sum(bool(pod.unsupported) for pod in instance.pending)), terminal)
         _print_today(good, terminal)
-        _print_fates(instance, good, terminal, asked)
+        _print_fates(instance, good, terminal, asked or EVERY)
         _explain(good, terminal)
     print_notes({row.policy: row.notes for row in rows}, terminal)
     _print_errors([*rows, *_todays(rows)], terminal)
