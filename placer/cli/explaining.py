@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
 import textwrap
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.queueing import with_steps
@@ -30,6 +30,8 @@ from placer.terminal import (
     listed,
     selection,
     tell,
+    write,
+    written,
 )
 from placer.words import and_list, counted, prover_word, some
 
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 
     #: What JSON says of one group, and lines for people.
     Answer = tuple[Mapping[str, Any], Iterable[str]]
+
+    #: Number of a change to the file with the objects that it adds.
+    Files = Mapping[int, str]
 
 __all__ = ["add_explain"]
 
@@ -74,6 +79,7 @@ def add_explain(commands: Any) -> None:
     asking.add_argument(
         "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
     )
+    asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
     add_scheduler_config(asking)
     add_what_if(parser)
 
@@ -181,13 +187,27 @@ def _groups(
             known = one.group in said
             said.update(() if other is not None else one.equal)
             entry = one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
-            yield entry, _told_elsewhere(one, other) if other is not None else () if known else _told(one)
+            files = _files(options, one)
+            yield entry, _told_elsewhere(one, other, files) if other is not None else () if known else _told(one, files)
 
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
         _say(nothing_waits(case.instance, selection(options)))
     return OK
+
+
+def _files(options: argparse.Namespace, explained: Explanation) -> Files:
+    """Write the objects that changes add, each change's into a file; number of the change to it."""
+    files: dict[int, str] = {}
+    for number, each in enumerate(explained.changes, 1):
+        if options.changes is not None and each.change.with_:
+            folder, key = Path(options.changes), explained.group
+            files[number] = str(folder / f"{key.namespace}-{key.name}-{number}.yaml")
+            with written(options.changes):
+                folder.mkdir(parents=True, exist_ok=True)
+            write({"apiVersion": "v1", "kind": "List", "items": list(each.change.with_)}, files[number])
+    return files
 
 
 def _tell_each(
@@ -246,7 +266,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 
     def answers() -> Iterator[Answer]:
         for each in explain_job(case, keys, deadline, progress.phase):
-            yield each.as_dict(), _told_of_job(each, fits)
+            yield each.as_dict(), _told_of_job(each, fits, _files(options, each.explanation))
             if each.answer is JobFits.NOW:
                 fits.append(f"{each.explanation.group.namespace}/{each.explanation.group.name}")
 
@@ -285,8 +305,8 @@ def _say(lines: Iterable[str]) -> None:
     terminal = console()
     wraps = terminal.is_terminal or "COLUMNS" in os.environ
     for line in lines:
-        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
-        terminal.print(text, markup=False, soft_wrap=True)
+        wrap = _wrapped_options if line.startswith(_OPTIONS) else _wrapped
+        terminal.print(wrap(line, terminal.width) if wraps else line, markup=False, soft_wrap=True)
 
 
 def _wrapped(line: str, width: int) -> str:
@@ -296,21 +316,34 @@ def _wrapped(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
 
 
-def _told(found: Explanation) -> Iterator[str]:
+def _wrapped_options(line: str, width: int) -> str:
+    """Options in as many lines as a terminal needs, which a shell still takes as one."""
+    options = legible(line).strip().replace(" --", "\n--").split("\n")
+    lines = [_OPTIONS + options[0]]
+    for option in options[1:]:
+        if len(lines[-1]) + len(option) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(_OPTIONS + option)
+        else:
+            lines[-1] += f" {option}"
+    return "\n".join(lines)
+
+
+def _told(found: Explanation, files: Files) -> Iterator[str]:
     if found.admitted:
         if not found.pods:
             yield f"{found.group} does not wait: it is admitted, or runs."
             return
         yield f"{found.group} is admitted; {_optional(found)}."
-        yield from _why(found)
+        yield from _why(found, files)
         return
     if found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
-        yield from _why(found)
+        yield from _why(found, files)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
-    yield from _why(found)
+    yield from _why(found, files)
 
 
 def _optional(found: Explanation) -> str:
@@ -326,24 +359,24 @@ def _equal(found: Explanation) -> str:
     return f", and so {do} {len(found.equal):,} equal {ones}: {names}"
 
 
-def _why(found: Explanation) -> Iterator[str]:
+def _why(found: Explanation, files: Files) -> Iterator[str]:
     from placer.explain.explanation import gates_words
 
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
-    yield from _changes(found)
+    yield from _changes(found, files)
 
 
-def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
+def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) -> Iterator[str]:
     """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
-        yield from _why(found) if found.pods else ()
+        yield from _why(found, files) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
-        yield from _why(found)
+        yield from _why(found, files)
     if elsewhere.mimicry is not None:
         yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
         return
@@ -398,7 +431,7 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
         yield f"    {cause.code}{rules}: {cause.message}"
 
 
-def _changes(explained: Explanation) -> Iterator[str]:
+def _changes(explained: Explanation, files: Files) -> Iterator[str]:
     found = explained.changes
     optional = explained.admitted or explained.empty
     if not found:
@@ -410,7 +443,10 @@ def _changes(explained: Explanation) -> Iterator[str]:
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
-        yield f"         {options_of(each)}"
+        if number in files or not each.change.with_:
+            yield f"{_OPTIONS}{options_of(each, files.get(number))}"
+        else:
+            yield f"{_OPTIONS[:-2]}(--changes FOLDER writes the objects to add: {_added(each)})"
 
 
 def _without(explained: Explanation) -> str:
@@ -421,18 +457,22 @@ def _without(explained: Explanation) -> str:
     return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
 
-def options_of(tried: TriedChange) -> str:
-    """The what-if options that make a change, as bash and zsh take them."""
+def options_of(tried: TriedChange, file: str | None) -> str:
+    """Give the what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
     change = tried.change
     words = [f"--without {shlex.quote(each)}" for each in change.without]
     words += [f"--set {shlex.quote(each)}" for each in change.set_]
-    if change.with_:
-        objects = " ".join(json.dumps(document, separators=(",", ":")) for document in change.with_)
-        words.append(f"--with - <<< {shlex.quote(objects)}")
-    return " ".join(words)
+    return " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
 
 
-def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
+def _added(tried: TriedChange) -> str:
+    """The objects that a change adds, by kind and name."""
+    heads = ((each["kind"], each["metadata"]) for each in tried.change.with_)
+    names = [f"{kind} {'/'.join(filter(None, (head.get('namespace'), head['name'])))}" for kind, head in heads]
+    return and_list(some(names, NAMED))
+
+
+def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
     """When a group of a job fits, beside those of the job that fit now."""
     from placer.explain.jobs import JobFits
 
@@ -449,7 +489,7 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
         beside = f" with {and_list(fits)} of the same job" if fits else ""
         yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
-    yield from _changes(found.explanation)
+    yield from _changes(found.explanation, files)
 
 
 def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:
