@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from io import BytesIO
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
-from placer.legible import safe_lines, styled
+from placer.legible import legible, safe_lines, styled
 from placer.version import API_VERSION
 from placer.words import counted
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLUSTER",
+    "COPIED",
     "FORMATS",
     "OK",
     "Interruptible",
@@ -43,6 +45,7 @@ __all__ = [
     "put",
     "read_instance",
     "refuse_both",
+    "say",
     "selection",
     "source",
     "source_words",
@@ -59,6 +62,8 @@ _TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
 CLUSTER = "cluster"  #: what the text is called that was read from one
 
 FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
+
+COPIED = " " * 9  #: before options that people copy
 
 PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
 
@@ -441,6 +446,32 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
             raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
         if new:
             target.unlink()
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines, in as many as a terminal needs; what is :data:`COPIED` a shell still takes as one."""
+    terminal = console()
+    wraps = sys.stdout.isatty() or "COLUMNS" in os.environ
+    for line in map(legible, lines):
+        wrap = _wrapped_options if line.startswith(COPIED) else _wrapped
+        terminal.print(wrap(line, terminal.width) if wraps else line, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
+
+
+def _wrapped_options(line: str, width: int) -> str:
+    first, *options = line.strip().replace(" --", "\n--").split("\n")
+    lines = [COPIED + first]
+    for option in options:
+        if len(lines[-1]) + len(option) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(COPIED + option)
+        else:
+            lines[-1] += f" {option}"
+    return "\n".join(lines)
 
 
 def console() -> Any:

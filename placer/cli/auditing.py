@@ -12,7 +12,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, selection, tell
+from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     for name, entry in zip(_names([each.group for each in shown], str), shown, strict=True):
         for violation in entry.violations:
             broken.setdefault(violation, []).append(name)
-    for violation, those in broken.items():  # lone pods of one workload break what they ask for together
-        terminal.print(f"{and_list(some(those, NAMED))}: {violation}", markup=False, soft_wrap=True)
+    # Lone pods of one workload break what they ask for together.
+    say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
@@ -132,8 +132,7 @@ def _print_lost(instance: Instance) -> None:
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        told = f"{counted(lost)}: not in the instance, so that pods there are not judged"
-        console().print(told, markup=False, soft_wrap=True)
+        say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -184,7 +183,7 @@ def _print_stranded(found: Sequence[Stranded]) -> None:
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
         text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        terminal.print(text, markup=False, soft_wrap=True)
+        say([text])
     if not found:
         terminal.print("  nothing")
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
-import textwrap
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +15,9 @@ from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
-from placer.legible import legible
 from placer.methods.search_limits import limit_faults
 from placer.terminal import (
+    COPIED,
     OK,
     Interruptible,
     add_asking,
@@ -28,6 +26,7 @@ from placer.terminal import (
     console,
     home_of,
     listed,
+    say,
     selection,
     tell,
     write,
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
-
-_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
@@ -193,7 +190,7 @@ def _groups(
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
-        _say(nothing_waits(case.instance, selection(options)))
+        say(nothing_waits(case.instance, selection(options)))
     return OK
 
 
@@ -221,7 +218,7 @@ def _tell_each(
             entries.append(entry)
             if not options.json:
                 with progress.hidden():
-                    _say(lines)
+                    say(lines)
     if options.json:
         tell(listed(kind, entries), options)
     asked.again()
@@ -299,34 +296,6 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
-
-
-def _say(lines: Iterable[str]) -> None:
-    terminal = console()
-    wraps = terminal.is_terminal or "COLUMNS" in os.environ
-    for line in lines:
-        wrap = _wrapped_options if line.startswith(_OPTIONS) else _wrapped
-        terminal.print(wrap(line, terminal.width) if wraps else line, markup=False, soft_wrap=True)
-
-
-def _wrapped(line: str, width: int) -> str:
-    """A line in as many as a terminal needs, the further ones indented a little more."""
-    indent = line[: len(line) - len(line.lstrip())]
-    line = legible(line)
-    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
-
-
-def _wrapped_options(line: str, width: int) -> str:
-    """Options in as many lines as a terminal needs, which a shell still takes as one."""
-    options = legible(line).strip().replace(" --", "\n--").split("\n")
-    lines = [_OPTIONS + options[0]]
-    for option in options[1:]:
-        if len(lines[-1]) + len(option) + 3 > width:
-            lines[-1] += " \\"
-            lines.append(_OPTIONS + option)
-        else:
-            lines[-1] += f" {option}"
-    return "\n".join(lines)
 
 
 def _told(found: Explanation, files: Files) -> Iterator[str]:
@@ -444,9 +413,9 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
         if number in files or not each.change.with_:
-            yield f"{_OPTIONS}{options_of(each, files.get(number))}"
+            yield f"{COPIED}{options_of(each, files.get(number))}"
         else:
-            yield f"{_OPTIONS[:-2]}(--changes FOLDER writes the objects to add: {_added(each)})"
+            yield f"{COPIED[:-2]}(--changes FOLDER writes the objects to add: {_added(each)})"
 
 
 def _without(explained: Explanation) -> str:

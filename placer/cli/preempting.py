@@ -23,6 +23,7 @@ from placer.terminal import (
     home_of,
     listed,
     read_instance,
+    say,
     selection,
     tell,
     writable,
@@ -286,10 +287,8 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     from placer.summary import print_findings
 
-    terminal = console()
-    for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
-    print_findings(findings, terminal)
+    say(lines)
+    print_findings(findings, console())
 
 
 def _going(result: Result) -> list[str]:

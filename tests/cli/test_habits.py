@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 import shlex
 from pathlib import Path
@@ -33,6 +34,10 @@ KUBECONFIG = {
     ],
     "current-context": "one",
 }
+
+
+def shipped(kind: str) -> Any:
+    return json.loads((importlib.resources.files("placer") / "schemas" / f"{kind.lower()}.schema.json").read_text())
 
 
 @pytest.fixture
@@ -196,6 +201,31 @@ def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
     assert main(["solve", "nowhere.yaml", *form]) == 3
     document = json.loads(capsys.readouterr().err)
     jsonschema.validate(document, report_schema("Error"))
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["version"], "Version"),
+        (["config"], "ConfigurationReport"),
+        (["audit", "-f", "FILE", "--sums"], "AuditSums"),
+        (["report", "FILE", "-o", "page.html"], "Report"),
+        (["generate", "planted", "--nodes", "4", "-o", "made.json"], "GeneratedInstance"),
+        (["sweep", "FILE", "--policies", "greedy", "--seeds", "1", "--executor", "inline"], "SweepRunList"),
+        (["explain", "FILE", "--group", "tune", "--how-many"], "CopiesList"),
+        (["queue", "FILE", "--time-limit", "5"], "QueueList"),
+        (["queue", "FILE", "--cost"], "NamespaceCostList"),
+        (["defrag", "FILE", "--want", "2 x 1 x cpu=1 @ kubernetes.io/hostname", "--frontier"], "FrontierList"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else words,
+)
+def test_json_is_what_its_schema_says(
+    words: list[str], kind: str, cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*(cluster if word == "FILE" else word for word in words), "--json"]) in (0, 5)
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, shipped(kind))
 
 
 def test_verify_and_sweep_print_what_their_schemas_say(cluster: str, tmp_path: Path, capsys: Capture) -> None:
@@ -365,24 +395,29 @@ def test_version_is_a_command_too(capsys: Capture) -> None:
         ["compare", "--policies", "kube-default,greedy"],
         ["topology", "show"],
         ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
+        ["queue", "--time-limit", "5"],
+        ["queue", "--cost"],
+        ["queue", "--wide", "--time-limit", "5"],
+        ["audit", "--sums"],
+        ["repair", "--time-limit", "5"],
         ["config"],
         ["expand"],
         ["help"],
+        ["help", "solve"],
+        ["version"],
     ],
     ids=" ".join,
 )
-def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture) -> None:
-    given = [] if words[0] in ("config", "help") else ["-f", cluster]
+@pytest.mark.parametrize("width", [60, 140])
+def test_no_line_ends_in_blanks_or_beyond_the_terminal(
+    words: list[str], width: int, cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    given = [] if words[0] in ("config", "help", "version") else ["-f", cluster]
     assert main([*words, *given]) in (0, 5)
     printed = capsys.readouterr()
     assert printed.out or printed.err
-    assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
-
-
-def test_explain_is_as_wide_as_the_terminal(cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert main(["explain", cluster, "--group", "tune", "--time-limit", "5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    wrapped = [line for line in lines if not line.startswith(" " * 9)]
-    assert len(wrapped) > 3
-    assert max(map(len, wrapped)) <= 60
+    lines = printed.out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    copied = (" " * 9 + "--", "  placer ", str(Path(cluster).parent))  # options, examples and paths are copied
+    assert [line for line in lines if len(line) > width and not line.startswith(copied)] == []

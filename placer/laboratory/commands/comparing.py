@@ -84,7 +84,7 @@ def add_compare(commands: Any) -> None:
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    add_asking(parser, "which groups that fare differently are listed; all are decided, and rows are of all")
+    add_asking(parser, "which groups are listed; all are decided")
     add_what_if(parser)
     add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 

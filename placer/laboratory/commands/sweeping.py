@@ -32,6 +32,7 @@ from placer.terminal import (
     add_reading,
     console,
     listed,
+    say,
     tell,
     writable,
 )
@@ -222,7 +223,7 @@ def _print_tables(found: list[SweepRow], terminal: Console) -> None:
 
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
         shown = list(of_instance)
-        terminal.print(escape(legible(instance)), style="bold", soft_wrap=True)
+        terminal.print(escape(legible(instance)), style="bold")
         names = Column("policy", [row.policy for row in shown])
         for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
             terminal.print(table)
@@ -248,7 +249,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
-        terminal.print(f"  {legible(instance)}: {told}", markup=False, soft_wrap=True)
+        say([f"  {instance}: {told}"])
 
 
 def _marked(share: str, row: SweepRow) -> str:
