@@ -15,8 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from placer.deadline import duration as read_duration
 from placer.errors import BadInstance
-from placer.kube.kinds import found_like
-from placer.legible import shown
+from placer.legible import found_like, shown
 from placer.manifests import read_texts
 from placer.manifests.syntax import YamlError, documents
 

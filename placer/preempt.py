@@ -17,7 +17,7 @@ from placer.disruption import Disruption, losing, not_ready, outcome_of, protect
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
 from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
-from placer.kube.kinds import found_like
+from placer.legible import found_like
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge

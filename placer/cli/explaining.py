@@ -412,10 +412,7 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
-        if number in files or not each.change.with_:
-            yield f"{COPIED}{options_of(each, files.get(number))}"
-        else:
-            yield f"{COPIED[:-2]}(--changes FOLDER writes the objects to add: {_added(each)})"
+        yield _options(each, files.get(number))
 
 
 def _without(explained: Explanation) -> str:
@@ -426,19 +423,16 @@ def _without(explained: Explanation) -> str:
     return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
 
-def options_of(tried: TriedChange, file: str | None) -> str:
-    """Give the what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
+def _options(tried: TriedChange, file: str | None) -> str:
+    """The what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
     change = tried.change
+    if change.with_ and file is None:
+        heads = ((each["kind"], each["metadata"]) for each in change.with_)
+        names = [f"{kind} {'/'.join(filter(None, (head.get('namespace'), head['name'])))}" for kind, head in heads]
+        return f"{COPIED[:-2]}(--changes FOLDER writes the objects to add: {and_list(some(names, NAMED))})"
     words = [f"--without {shlex.quote(each)}" for each in change.without]
     words += [f"--set {shlex.quote(each)}" for each in change.set_]
-    return " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
-
-
-def _added(tried: TriedChange) -> str:
-    """The objects that a change adds, by kind and name."""
-    heads = ((each["kind"], each["metadata"]) for each in tried.change.with_)
-    names = [f"{kind} {'/'.join(filter(None, (head.get('namespace'), head['name'])))}" for kind, head in heads]
-    return and_list(some(names, NAMED))
+    return COPIED + " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:

@@ -16,8 +16,7 @@ from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Node
 from placer.instance.findings import Findings, counted
 from placer.instance.tier_tree import label_tree
-from placer.kube.kinds import found_like
-from placer.legible import shown
+from placer.legible import found_like, shown
 
 __all__ = ["discover_labels", "read_keys"]
 

@@ -23,8 +23,7 @@ from placer.discovery.discovery import Discovery
 from placer.discovery.hostlist import expand
 from placer.discovery.switches import SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault, UsageError
-from placer.kube.kinds import found_like
-from placer.legible import shown
+from placer.legible import found_like, shown
 
 __all__ = ["discover_topology_conf", "discover_topology_yaml"]
 

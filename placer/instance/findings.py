@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.errors import finding_text
-from placer.kube.kinds import found_like
+from placer.legible import found_like
 
 if TYPE_CHECKING:
     from placer.codes import FindingCode

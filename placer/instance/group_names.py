@@ -9,7 +9,7 @@ from typing import TypeVar
 from placer.errors import UsageError
 from placer.instance.keys import GroupKey, Key
 from placer.instance.problem import Instance, Pod
-from placer.kube.kinds import alike, found_like
+from placer.legible import alike, found_like
 from placer.manifests.label_selectors import matches, parse_label_selector
 
 __all__ = ["EVERY", "HOME", "CalledGroup", "Selection", "full_name", "group_of", "one_of", "waiting_like"]
@@ -150,11 +150,7 @@ class Selection:
         found = [key for key in (*instance.groups, *alone) if self.namespace in (None, key.namespace)]
         if self.selector is None:
             return found
-        try:
-            tests = parse_label_selector(self.selector)
-        except ValueError:
-            raise UsageError(f"-l: found {self.selector!r}, expected a selector such as app=train,!spare") from None
-        labelled = {group_of(pod) for pod in instance.pods.values() if matches(tests, pod.labels)}
+        labelled = _labelled(instance, self.selector)
         return [key for key in found if key in labelled]
 
     def none(self, instance: Instance, does: str) -> str:
@@ -164,6 +160,15 @@ class Selection:
 
 
 EVERY = Selection()  #: all groups
+
+
+def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
+    """The groups one of whose pods has the labels."""
+    try:
+        tests = parse_label_selector(selector)
+    except ValueError:
+        raise UsageError(f"-l: found {selector!r}, expected a selector such as app=train,!spare") from None
+    return {group_of(pod) for pod in instance.pods.values() if matches(tests, pod.labels)}
 
 
 def group_of(pod: Pod) -> GroupKey:

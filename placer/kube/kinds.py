@@ -7,11 +7,10 @@ by ``tests/write_fields.py``. What a schema declares is known without standing t
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from typing import Any, cast, get_args, get_origin
 
 from placer.kube.base import NamespacedObject, Present
 from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
+from placer.legible import alike
 
 __all__ = [
     "BY_ATTRIBUTE",
@@ -26,9 +26,7 @@ __all__ = [
     "Fields",
     "KindInfo",
     "Steps",
-    "alike",
     "find_kinds",
-    "found_like",
     "known_fields",
     "nearest",
     "nearest_kind",
@@ -432,11 +430,8 @@ def schema_in(annotation: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- near misses
 
 #: How like a name must be to one that is known to be shown beside it, from 0 to 1.
-_ALIKE = 0.7
 _KINDS_ALIKE = 0.8
 _GROUPS_ALIKE = 0.85
-#: Names longer than this are like none.
-_LONGEST = 64
 
 #: API groups of Kubernetes itself: who writes one of placer's kinds under them means placer's.
 _OWN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "extensions", "policy", "scheduling.k8s.io"))
@@ -506,24 +501,3 @@ def _is_familiar(group: str) -> bool:
     """Whether a group is one that placer reads from, or like one, or of Kubernetes itself."""
     groups = {each for each, _ in KINDS}
     return group in groups or group in _OWN_GROUPS or alike(group, groups, _GROUPS_ALIKE) is not None
-
-
-def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
-    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
-    if len(word) > _LONGEST:
-        return None
-    by_lower = {each.lower(): each for each in sorted(known)}
-    found = difflib.get_close_matches(word.lower(), by_lower, 1, least)
-    return by_lower[found[0]] if found else None
-
-
-def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
-    """Name the known word that may be meant by one that is not known; empty where none is like it.
-
-    Examples
-    --------
-    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
-    ('; found like it: Coscheduling', '')
-    """
-    like = alike(word, known, least)
-    return f"; found like it: {like}" if like not in (None, word) else ""

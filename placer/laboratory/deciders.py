@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from placer.instance import Instance
-from placer.kube.kinds import found_like
 from placer.laboratory.own_policies import OwnPolicy, Proposal, propose
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED, mimic
+from placer.legible import found_like
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from placer.methods.search_limits import limit_faults

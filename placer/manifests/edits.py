@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from placer.errors import UsageError
-from placer.kube.kinds import Fields, KindInfo, Steps, alike, find_kinds, found_like, known_fields, nearest, read_fields
-from placer.legible import shown
+from placer.kube.kinds import Fields, KindInfo, Steps, find_kinds, known_fields, nearest, read_fields
+from placer.legible import alike, found_like, shown
 from placer.manifests import syntax
 from placer.manifests.faults import path_text
 from placer.manifests.label_selectors import matches, parse_label_selector

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.codes import ReasonCode
 from placer.instance import Constraints, Instance, Pod
-from placer.kube.kinds import alike
+from placer.legible import alike
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
 from placer.words import NamedThing, NameList, Sentence, and_list, some

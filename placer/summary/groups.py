@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -59,27 +59,30 @@ def print_groups(
         Groups that are listed.
     """
     groups = (group for group in result.instance.groups.values() if group.pending)
-    shown = set(asked.groups(result.instance))
-    pairs = sorted((pair for pair in zip(groups, parts, strict=True) if pair[0].key in shown), key=_order)
+    shown, every = set(asked.groups(result.instance)), zip(groups, parts, strict=True)
+    pairs = sorted((pair for pair in every if pair[0].key in shown), key=_order)
     if asked.words:
-        listed = f"{len(pairs):,} of {counted(len(parts), 'group')}"
-        words = f"Listed: groups{asked.words} ({listed}); all were decided together"
-        console.print(Text(f"\n{words if pairs else asked.none(result.instance, 'has pending pods')}"))
+        _print_asked(result.instance, asked, len(pairs), len(parts), console)
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
     placement = result.placement or Placement()
     _print_admitted(admitted, Outcome(result.instance, placement), console, wide=wide)
     if waiting:
-        console.print()
-        console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
-        _print_waiting(result, shown, console, steps, wide)
+        _print_waiting(result, waiting, console, steps, wide)
+
+
+def _print_asked(instance: Instance, asked: Selection, listed: int, every: int, console: Console) -> None:
+    words = f"Listed: groups{asked.words} ({listed:,} of {counted(every, 'group')}); all were decided together"
+    console.print(Text(f"\n{words if listed else asked.none(instance, 'has pending pods')}"))
 
 
 def _print_waiting(
-    result: Result, shown: Container[GroupKey], console: Console, steps: AddSteps | None, wide: bool
+    result: Result, waiting: Sequence[Pair], console: Console, steps: AddSteps | None, wide: bool
 ) -> None:
     """Print what waits as ``placer queue`` does, and the whole reasons."""
-    now = time.time()
+    console.print()
+    console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
+    now, shown = time.time(), {group.key for group, _ in waiting}
     found = queue_items(outcome_of(result.instance, result.placement or Placement()), result.reasons, now)
     found = {key: item for key, item in found.items() if key in shown}
     every = [*found.values()] if steps is None else steps(found)

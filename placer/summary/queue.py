@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -138,9 +140,19 @@ def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
     return f"{placed:,} placed; of the rest: {words}" if placed else words
 
 
-def reason_words(group: Group, reason: Reason) -> str:
-    """The reason in about four words; of room that others got, by their priority."""
-    rivals = _rivals(reason) if reason.code == "Outcompeted" else []
+def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})) -> str:
+    """Give the reason in about four words; of room that others got, by their priority.
+
+    Parameters
+    ----------
+    group
+        That waits.
+    reason
+        Why.
+    priorities
+        Of groups, by name with kind, for a reason from a file, which is plain text.
+    """
+    rivals = _rivals(reason, priorities) if reason.code == "Outcompeted" else []
     if rivals and min(rivals) > group.priority:
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
@@ -148,10 +160,12 @@ def reason_words(group: Group, reason: Reason) -> str:
     return _WORDS.get(reason.code, reason.code)
 
 
-def _rivals(reason: Reason) -> list[int]:
+def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
     """Priorities of the groups that got the room, as far as the message names them."""
-    parts = reason.text.parts if isinstance(reason.text, Sentence) else ()
-    lists = [part for part in parts if isinstance(part, NameList) and part.noun == "group"]
+    if not isinstance(reason.text, Sentence):
+        named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
+        return [priorities[name] for name in named if name in priorities]
+    lists = [part for part in reason.text.parts if isinstance(part, NameList) and part.noun == "group"]
     return [each.priority for part in lists for each in part.found]
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 from placer.errors import UsageError
-from placer.kube.kinds import found_like
-from placer.legible import shown
+from placer.legible import found_like, shown
 from placer.terminal import OK, add_command, add_output, console, headed, read_instance
 
 if TYPE_CHECKING:

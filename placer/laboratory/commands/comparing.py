@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from placer.instance.group_names import Selection
     from placer.laboratory.compare import ComparisonRow
     from placer.laboratory.placement_metrics import GroupFate
+    from placer.manifests import Text
     from placer.placement import Value
 
 __all__ = ["add_compare", "print_rows"]
@@ -90,7 +91,7 @@ def add_compare(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from placer.laboratory.compare import DEFAULT, ComparisonRow, beside_proofs, beside_today
+    from placer.laboratory.compare import DEFAULT, beside_proofs, beside_today
     from placer.progress import Progress
 
     if options.passes is not None:
@@ -110,14 +111,27 @@ def _compare(options: argparse.Namespace) -> int:
         run(instance, rows, "")
         if is_edited(options):
             progress.phase("reading the instance without the what-if options")
-            try:
-                run(read_instance(options, paths, edited=False), todays, " today")
-            except BadInstance as error:  # what was asked is answered; of today only this can be said
-                todays += [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
+            _run_today(options, paths, run, rows, todays)
     rows[:], todays[:] = beside_proofs(rows), beside_proofs(todays)
     _show(instance, beside_today(rows, todays) if is_edited(options) else rows, options)
     asked.again()
     return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=OK)
+
+
+def _run_today(
+    options: argparse.Namespace,
+    paths: Sequence[str | Text],
+    run: Callable[[Instance, list[ComparisonRow], str], None],
+    rows: Sequence[ComparisonRow],
+    todays: list[ComparisonRow],
+) -> None:
+    """The same without the *what if*; where only that mends the instance, rows that say so."""
+    from placer.laboratory.compare import ComparisonRow
+
+    try:
+        run(read_instance(options, paths, edited=False), todays, " today")
+    except BadInstance as error:  # what was asked is answered; of today only this can be said
+        todays += [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
 
 
 def _run(

@@ -89,14 +89,9 @@ def add_sweep(commands: Any) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from placer.laboratory.sweep.records import Store
-
     runs = _plan(options)
     aloud = options.output == "-"
-    store = None
-    if options.output is not None and not aloud:
-        writable([Path(options.output)], (".jsonl",))
-        store = Store(options.output, (run.key for run in runs))
+    store = None if options.output is None or aloud else _store(options.output, runs)
     known = _settled(store, options.strict)
     before = len(known)
     asked = Interruptible(known, len(runs), "run")
@@ -112,6 +107,13 @@ def _sweep(options: argparse.Namespace) -> int:
         _show(all_lines, before, options)
     asked.again()
     return _exit_code(all_lines, strict=options.strict)
+
+
+def _store(target: str, runs: Iterable[Run]) -> Store:
+    from placer.laboratory.sweep.records import Store
+
+    writable([Path(target)], (".jsonl",))
+    return Store(target, (run.key for run in runs))
 
 
 def _exit_code(lines: list[RunRecord], *, strict: bool) -> int:

@@ -30,7 +30,6 @@ from typing import Any
 
 from placer.document import bindings_document
 from placer.errors import UsageError
-from placer.kube.kinds import found_like
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
 from placer.laboratory.generate.disruption import (
     FragmentedOptions,
@@ -47,6 +46,7 @@ from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
 from placer.laboratory.generate.objects import Document, Generated, binding
 from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
+from placer.legible import found_like
 
 __all__ = [
     "FAMILIES",

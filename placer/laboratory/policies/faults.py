@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from placer.errors import BadInstance, Fault
-from placer.kube.kinds import found_like
+from placer.legible import found_like
 
 __all__ = ["ConfigReader"]
 

@@ -17,7 +17,6 @@ from placer.deadline import NEVER, Deadline
 from placer.errors import PlacerError, PolicyFailed, UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
-from placer.kube.kinds import found_like
 from placer.laboratory.policies.coscheduling import Coscheduling
 from placer.laboratory.policies.default_preemption import DefaultPreemption
 from placer.laboratory.policies.faults import ConfigReader
@@ -38,6 +37,7 @@ from placer.laboratory.policies.numa_match import NumaMatch
 from placer.laboratory.policies.volcano.preempt import preempt
 from placer.laboratory.policies.volcano.session import Session
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, FRAGMENT, read_settings
+from placer.legible import found_like
 from placer.manifests.syntax import YamlError, documents
 from placer.placement import Placement, Step
 

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from placer.errors import PlacerError, StrictFindings, UsageError
 from placer.executors import open_executor
-from placer.kube.kinds import found_like
 from placer.laboratory.deciders import NAMES, Asked, PeakOfTree, apart, ask, configuration_of, faults_of, high_water
 from placer.laboratory.generate import FAMILIES, Option
 from placer.laboratory.own_policies import OwnFunction, OwnPolicy, Proposal, load, parse
 from placer.laboratory.sweep.machine import this_machine
 from placer.laboratory.sweep.records import KEY, Key, KnownAnswer, RunRecord
+from placer.legible import found_like
 from placer.methods.process import ProcessResult
 from placer.result import WEIGHT, Judged, Termination, Verdict
 from placer.version import __version__
@@ -103,7 +103,7 @@ def parse_subject(word: str) -> Subject:
     if not word or not (meant or Path(word).exists()):
         raise UsageError(
             f"{word or repr(word)}: found neither a file or folder nor a family, expected one of {', '.join(FAMILIES)}"
-            + found_like(parts[0] if parts else word, FAMILIES)
+            + found_like(word.partition(" ")[0], FAMILIES)
         )
     return Subject(word)
 
