@@ -58,9 +58,7 @@ def print_groups(
     asked
         Groups that are listed.
     """
-    groups = (group for group in result.instance.groups.values() if group.pending)
-    shown, every = set(asked.groups(result.instance)), zip(groups, parts, strict=True)
-    pairs = sorted((pair for pair in every if pair[0].key in shown), key=_order)
+    pairs = _pairs(result.instance, parts, asked)
     if asked.words:
         _print_asked(result.instance, asked, len(pairs), len(parts), console)
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
@@ -69,6 +67,11 @@ def print_groups(
     _print_admitted(admitted, Outcome(result.instance, placement), console, wide=wide)
     if waiting:
         _print_waiting(result, waiting, console, steps, wide)
+
+
+def _pairs(instance: Instance, parts: Sequence[GroupPart], asked: Selection) -> list[Pair]:
+    groups, shown = (group for group in instance.groups.values() if group.pending), set(asked.groups(instance))
+    return sorted((pair for pair in zip(groups, parts, strict=True) if pair[0].key in shown), key=_order)
 
 
 def _print_asked(instance: Instance, asked: Selection, listed: int, every: int, console: Console) -> None:

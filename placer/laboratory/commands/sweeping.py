@@ -102,11 +102,16 @@ def _sweep(options: argparse.Namespace) -> int:
                 store.add(line)
             elif aloud:
                 print(line.text(), flush=True)
-    all_lines = [known[run.key] for run in runs if run.key in known]
-    if not aloud:
-        _show(all_lines, before, options)
+    code = _shown_code([known[run.key] for run in runs if run.key in known], before, options, aloud=aloud)
     asked.again()
-    return _exit_code(all_lines, strict=options.strict)
+    return code
+
+
+def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace, *, aloud: bool) -> int:
+    """Print the lines where they have not been written yet; the exit code."""
+    if not aloud:
+        _show(lines, before, options)
+    return _exit_code(lines, strict=options.strict)
 
 
 def _store(target: str, runs: Iterable[Run]) -> Store:
