@@ -2,13 +2,14 @@
 
 ``python instances/best.py tiny/c5_gang.yaml planted/planted-50.json.gz`` starts each search from the best placement
 known (``NAME.best.*``, ``NAME.planted.*``, files given with ``--from``), runs for ``--seconds``, verifies, and writes
-``NAME.best.*`` anew where a value or a bound got better. ``--tables`` then writes the tables of the READMEs from the
-files. What an instance is: a file or folder with ``NAME.best.*`` beside it, or about to have one.
+``NAME.best.*`` again where a value or a bound got better. ``--table`` then writes ``best.csv`` from the files. An
+instance is a file or folder with ``NAME.best.*`` next to it, or about to have one.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import json
 import time
@@ -167,76 +168,63 @@ def _gap(judged: Judged) -> float | None:
     return None if judged.gap is None else round(judged.gap, 6)
 
 
-# --------------------------------------------------------------------------------------------------------------- tables
+# ---------------------------------------------------------------------------------------------------------------- table
 
+TABLE = HERE / "best.csv"
 NAMES = ("admitted", "placed", "locality", "span", "networkCost", "packedHyperNodes", "packedNodes")
-BEST = ("instance", *NAMES, "found by", "proved by")
-SIZE = ("instance", "nodes", "HyperNodes", "running pods", "pending pods", "groups")
+BEST = (*NAMES, "found by", "proved by")
+SIZE = ("nodes", "HyperNodes", "running pods", "pending pods", "groups")
 
 
-def tables(folder: Path) -> None:
-    """Write the two tables of a family's README from its files."""
-    readme = folder / "README.md"
-    paths = [path for path in instances() if folder in (path, path.parent)]
-    text = readme.read_text(encoding="utf-8")
-    for columns, row in ((SIZE, _size_row), (BEST, _best_row)):
-        made = [columns, ("---",) * len(columns), *(row(path) for path in paths)]
-        text = _replaced(text, ["| " + " | ".join(cells) + " |" for cells in made])
-    readme.write_text(text, encoding="utf-8")
+def write_table() -> None:
+    """Write the size and the best values of every instance."""
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("instance", *SIZE, *BEST))
+        writer.writerows(
+            (path.relative_to(HERE).as_posix(), *_size_row(path), *_best_row(path)) for path in instances()
+        )
 
 
-def _replaced(text: str, table: list[str]) -> str:
-    """Put the table in the place of the one with the same head."""
-    lines = text.splitlines()
-    if table[0] not in lines:
-        raise SystemExit(f"found no table with the head {table[0]}")
-    start = end = lines.index(table[0])
-    while end < len(lines) and lines[end].startswith("|"):
-        end += 1
-    return "\n".join([*lines[:start], *table, *lines[end:]]) + "\n"
-
-
-def _size_row(path: Path) -> tuple[str, ...]:
+def _size_row(path: Path) -> tuple[int, ...]:
     instance = placer.read(path)
     pending = [group for group in instance.groups.values() if group.pending]
-    sizes = (
+    return (
         len(instance.nodes),
         len(instance.topology.hyper_nodes),
         len(instance.pods) - len(instance.pending),
         len(instance.pending),
         len(pending),
     )
-    return (f"`{path.name}`", *(f"{size:,}" for size in sizes))
 
 
 def _best_row(path: Path) -> tuple[str, ...]:
     best = document(beside(path, "best"))
     cells = ("; ".join(_cell(row) for row in best["objective"] if row["name"] == name) or "-" for name in NAMES)
     by = dict.fromkeys(row["provedBy"] for row in best["objective"] if row["provedBy"])
-    return (f"`{path.name}`", *cells, best["method"], ", ".join(by) or "-")
+    return (*cells, best["method"], ", ".join(by) or "-")
 
 
 def _cell(row: dict[str, Any]) -> str:
     """The value; where it is not proved, with the bound."""
     if row["bound"] is None:
-        return f"{row['value']:,} (no bound)"
-    return f"{row['value']:,}" + ("" if row["bound"] == row["value"] else f" (bound {row['bound']:,})")
+        return f"{row['value']} (no bound)"
+    return f"{row['value']}" + ("" if row["bound"] == row["value"] else f" (bound {row['bound']})")
 
 
 def main() -> None:
-    """Improve the instances that are named, or write the tables."""
+    """Improve the instances that are named, or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("instance", nargs="*", type=Path, help="files or folders")
     parser.add_argument("--from", dest="starts", action="append", default=[], type=Path, help="a placement to start at")
     parser.add_argument("--seconds", type=float, default=50, help="of each search (default 50)")
     parser.add_argument("--workers", type=int, default=2, help="solver threads (default 2)")
-    parser.add_argument("--tables", action="store_true", help="write the tables of the READMEs")
+    parser.add_argument("--table", action="store_true", help="write best.csv")
     arguments = parser.parse_args()
     for path in arguments.instance:
         print(f"{path}: {improve(path, arguments.starts, arguments.seconds, arguments.workers)}", flush=True)
-    if arguments.tables:
-        for folder in sorted({path if path.is_dir() else path.parent for path in instances()}):
-            tables(folder)
+    if arguments.table:
+        write_table()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from minizinc_text import names, numbers, sets, table
 
 from placer.instance import Instance, Pod, PodState
-from placer.instance.problem import ChildJob, PodSelector
+from placer.instance.neighbours import ChildJob, PodSelector
 
 __all__ = ["neighbour_lines"]
 

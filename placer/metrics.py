@@ -173,14 +173,14 @@ class LoopMetrics:
         )
         self._unsaved = prometheus.Counter(
             "placer_unsaved_passes_total",
-            "Passes of which snapshot and Placement could not be kept (--save), as on a disk that is full.",
+            "Passes that --save could not keep, as on a full disk (saveKeep); they bind all the same.",
             registry=registry,
         )
         self._now = {
             name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
             for name, text in (
                 ("half_bound_gangs", "Gangs that the last pass left half-bound."),
-                ("namespace_budget_share", "Largest part of its budget that a namespace spent in the last pass."),
+                ("namespace_budget_share", "Largest share of its budget that a namespace spent; above 1: pods wait."),
                 (
                     "unbound_released_pods",
                     "Released pods that their schedulers had not bound at the end of the last pass.",

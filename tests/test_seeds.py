@@ -422,7 +422,7 @@ def test_the_kubelet_would_refuse_what_the_total_allows() -> None:
 def test_every_example_of_the_table_has_its_instance_and_its_test() -> None:
     """The instance is a file, the test a function; and every instance of the family stands in the table."""
     lines = (SEEDS / "README.md").read_text(encoding="utf-8").splitlines()
-    start = lines.index("| example | section | instance | what must come out | held by |") + 2
+    start = lines.index("| example | section | instance | expected | test |") + 2
     rows = [line.strip("|").split("|") for line in lines[start : lines.index("", start)]]
     assert len(rows) > 25
     named: set[str] = set()

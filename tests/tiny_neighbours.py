@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 
 from placer.instance import Constraints, GroupKey, Instance, Node, Pod, PodState, Requirement, Toleration
-from placer.instance.problem import (
+from placer.instance.neighbours import (
     NO_NEIGHBOURS,
     AffinityTerm,
     ChildJob,

@@ -32,9 +32,7 @@ from placer.instance import (
     TopologyTree,
 )
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
-from placer.instance.network_topologies import areas_of
-from placer.instance.numa import NumaDemand, NumaNode, Stage
-from placer.instance.problem import (
+from placer.instance.neighbours import (
     NO_NEIGHBOURS,
     AffinityTerm,
     ChildJob,
@@ -43,6 +41,8 @@ from placer.instance.problem import (
     PodSelector,
     SpreadLimit,
 )
+from placer.instance.network_topologies import areas_of
+from placer.instance.numa import NumaDemand, NumaNode, Stage
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"

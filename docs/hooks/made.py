@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import api
 import commands
 import fields
 import marks
+import metrics
 import pictures
 import policy
+import shipped
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -26,8 +29,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands.as_markdown,
     "fields": fields.as_markdown,
     "marks": marks.as_markdown,
+    "metrics": metrics.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
+    **{f"instances-{family}": partial(shipped.as_markdown, family) for family in shipped.families()},
     **pictures.PICTURES,
     **pictures.FIGURE_PARTS,
 }

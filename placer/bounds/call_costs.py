@@ -1,10 +1,12 @@
-"""What calls cost at least (O3): running pods among each other, and where every pod is placed that can be.
+"""Least cost of calls (O3): of running pods, and where every pod is placed that can be.
 
-Beside running pods each new pod costs at least what it would on the best node for it alone. Among new pods: workloads
-that call each other, and all that are connected by calls, hang together. Pods that need at least m nodes are cut into m
-pieces or more, and each piece is tied to the others by at least as many pairs as the thinnest cut has; those pairs cost
-what the cheapest way between two nodes does, and those between areas what the cheapest way between two areas does.
-Where it is known how many pairs are cut at least (:mod:`placer.bounds.splits`), that counts.
+A new pod costs at least as much next to running pods as on the best node for it alone. Workloads connected by calls
+hang
+together: pods that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the
+others
+as the thinnest cut. Those pairs cost at least the cheapest way between two nodes, or between two areas. Where the
+fewest
+cut pairs are known (:mod:`placer.bounds.splits`), these count.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ __all__ = ["CallCosts", "standing_cost"]
 
 IntArray = npt.NDArray[np.int64]
 
-#: More than any call costs.
 LARGE = 2**31
 
 
@@ -35,14 +36,9 @@ def standing_cost(dense: Dense) -> int:
 class _Bond(NamedTuple):
     """Workloads whose new pods hang together.
 
-    Parameters
-    ----------
-    workloads
-        Their indices.
-    cut
-        Fewest pairs between one part of their pods and the rest.
-    near, far
-        Least cost of a pair on two nodes of an area, and in two areas.
+    ``cut``: fewest pairs between one part of their pods and the rest; ``near``, ``far``: least cost of a pair on two
+    nodes of
+    an area, and in two areas.
     """
 
     workloads: frozenset[int]
@@ -52,17 +48,7 @@ class _Bond(NamedTuple):
 
 
 class CallCosts:
-    """Least costs of the calls of each AppGroup.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    network
-        Its network.
-    sizes
-        Per class: so many of its pods are placed.
-    """
+    """Least costs of the calls of each AppGroup, where so many pods (``sizes``) of each class are placed."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, sizes: Sequence[int]) -> None:
         self.dense, self.network, self.sizes = dense, network, sizes
@@ -70,29 +56,27 @@ class CallCosts:
 
     @cached_property
     def by_app(self) -> dict[int, int]:
-        """AppGroup to what its new pods add to O3 at least."""
+        """AppGroup to the least that its new pods add to O3."""
         apps = dict.fromkeys((*self._beside_running, *self._bonds))
         return {app: self._beside_running.get(app, 0) + self._among_new.get(app, 0) for app in apps}
 
     def with_cuts(self, app: int, cuts: int) -> int:
-        """What the new pods of an AppGroup add to O3 at least where so many of their pairs are on two nodes."""
+        """Least that the new pods of an AppGroup add to O3 where so many of their pairs are on two nodes."""
         near = cuts * self._cheapest[0]
         pairs = max(self._among_new.get(app, 0), near + self._sum_over_bonds(app, self._further))
         return self._beside_running.get(app, 0) + pairs
 
     @cached_property
     def _among_new(self) -> dict[int, int]:
-        """AppGroup to what calls among its new pods cost at least."""
         return {app: self._sum_over_bonds(app, self._least) for app in self._bonds}
 
     def _sum_over_bonds(self, app: int, least: Callable[[_Bond], int]) -> int:
-        """The sum over the bonds of an AppGroup, or over its connected workloads where that is more."""
         bonds = self._bonds.get(app, [])
         return max(sum(map(least, bonds)), sum(map(least, self._connected(bonds))))
 
     @cached_property
     def _beside_running(self) -> dict[int, int]:
-        """AppGroup to what its new pods cost at least with running ones: each on the best node for it alone."""
+        """Each pod on the best node for it alone."""
         cost, workloads = self.network.cost, self.network.workloads
         slope = np.zeros((len(workloads), len(cost)), dtype=np.int64)
         saved: dict[int, IntArray] = {}
@@ -115,7 +99,6 @@ class CallCosts:
 
     @cached_property
     def _bonds(self) -> dict[int, list[_Bond]]:
-        """AppGroup to its pairs of workloads that call each other, and workloads that call themselves."""
         between: dict[tuple[int, int], list[Call]] = defaultdict(list)
         for call in self.network.calls:
             if self.pods[call.origin] and self.pods[call.destination]:
@@ -131,13 +114,12 @@ class CallCosts:
 
     @cached_property
     def _cheapest(self) -> tuple[int, int]:
-        """Least cost of a call between two nodes of an area, and between two areas; never less on the longer way."""
         cost = self.network.cost
         far = int(cost[~np.eye(len(cost), dtype=bool)].min(initial=LARGE))
         return min(int(cost.diagonal().min()), far), far
 
     def _connected(self, bonds: Sequence[_Bond]) -> list[_Bond]:
-        """Bonds that share workloads as one: whatever cuts it cuts one of them."""
+        """A cut of connected bonds cuts one of them."""
         found: list[_Bond] = []
         for bond in bonds:
             touched = [each for each in found if each.workloads & bond.workloads]
@@ -151,16 +133,13 @@ class CallCosts:
         return found
 
     def _least(self, bond: _Bond) -> int:
-        """Pairs that are cut where the pods need several nodes, and several areas, times what they cost at least."""
         pairs, across = self._cuts(bond)
         return (pairs - across) * bond.near + across * bond.far
 
     def _further(self, bond: _Bond) -> int:
-        """What pairs between areas, where the pods need several, cost at least beyond pairs between nodes."""
         return self._cuts(bond)[1] * (bond.far - bond.near)
 
     def _cuts(self, bond: _Bond) -> tuple[int, int]:
-        """Fewest pairs between nodes, and of these between areas."""
         classes = [index for workload in bond.workloads for index in self.network.workloads[workload].classes]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
         asked = sizes @ self.dense.requests[classes]
@@ -169,7 +148,7 @@ class CallCosts:
 
     @cached_property
     def _rooms(self) -> tuple[IntArray, IntArray]:
-        """Room of the largest nodes, and of the largest areas, together: int64, shape (1, 2 ... of them, resources)."""
+        """int64, shape (1, 2 ... of the largest, resources)."""
         areas = np.zeros((len(self.network.cost), self.dense.free.shape[1]), dtype=np.int64)
         np.add.at(areas, self.network.area, self.dense.free)
         nodes, areas = (np.cumsum(np.sort(rooms, axis=0)[::-1], axis=0) for rooms in (self.dense.free, areas))
@@ -177,12 +156,11 @@ class CallCosts:
 
 
 def _fewest(asked: IntArray, rooms: IntArray) -> int:
-    """Fewest of the rooms that hold what is asked for, resource by resource."""
     return 1 + max(
         (int(np.searchsorted(rooms[:, resource], amount)) for resource, amount in enumerate(asked.tolist())), default=0
     )
 
 
 def _cut(pieces: int, cut: int) -> int:
-    """Fewest pairs between so many pieces: they hang together, and each is cut off from the others."""
+    """The pieces hang together, and each is cut off from the others."""
     return 0 if pieces < 2 else max(pieces - 1, -(-pieces * cut // 2))

@@ -1,11 +1,10 @@
 """Bounds by counting: they cost no search.
 
-What is asked in all against the room in all, by the fraction: amounts, and pieces of one size. A group counts with the
-least that makes it ready; what cannot stand alone (:mod:`placer.bounds.standalone`) counts nothing. Where the values of
-higher priorities are known, what they must take is gone for the others. Where every pod is placed that can be, the
-values that are minimised are at least the lowest tier and the fewest leaves that could hold each scope alone, the
-fewest nodes and HyperNodes that hold all pods together, and what calls cost at least; where some wait, still the fewest
-nodes and HyperNodes that hold so much weight.
+Sums of requests are compared with all room, by the fraction: amounts, and pieces of one size. A group counts with the
+least that makes it ready, and nothing counts that cannot be placed alone (:mod:`placer.bounds.standalone`). Room that
+higher priorities must take, by their values, is gone for the others. Where every pod is placed that can be, minimised
+values have at least the lowest tier and the fewest leaves of each scope alone, the fewest nodes and HyperNodes for all
+pods, and the least cost of calls; where some wait, the fewest nodes and HyperNodes for so much weight.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ class NamedBound:
     criterion
         Index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
     bound
-        The number, in the unit of the value.
+        In the unit of the value.
     by
         Name of the argument.
     context
-        Values of the criteria before; empty where the bound holds for every placement.
+        Empty where the bound holds for every placement.
     """
 
     criterion: int | None
@@ -65,14 +64,13 @@ class NamedBound:
 #: Sizes of one resource that are looked at one by one, evenly chosen where there are more.
 MOST_SIZES = 32
 
-#: Values of priorities whose least room is remembered.
 MOST_TAKEN = 256
 
 FloatArray = npt.NDArray[np.float64]
 
 
 def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
-    """Some of the sizes, evenly chosen, the largest among them."""
+    """Some of the sizes, evenly chosen, the largest included."""
     found: list[int] = sizes[:: -(-len(sizes) // most) or 1].tolist()
     return [*found, int(sizes[-1])] if len(sizes) and found[-1] != sizes[-1] else found
 
@@ -81,16 +79,9 @@ def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
 class _FractionalItems:
     """Things that are taken by the fraction.
 
-    Parameters
-    ----------
-    weights
-        int64, shape (items,).
-    costs
-        int64, shape (items, measures).
-    asked
-        Their weight if all of them could stand alone.
-    most
-        What neighbours leave of their weight, room apart.
+    ``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
+    ``most``:
+    the weight that neighbours leave, room apart.
     """
 
     weights: IntArray
@@ -100,13 +91,7 @@ class _FractionalItems:
 
 
 class VolumeBounds:
-    """Bounds on placed and on admitted weight by the one measure that says most.
-
-    Parameters
-    ----------
-    alone
-        What can be placed at most.
-    """
+    """Bounds on placed and on admitted weight by the one measure that gives the least."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.shapes = alone, alone.shapes
@@ -123,7 +108,7 @@ class VolumeBounds:
         self._taken: dict[tuple[int, int], FloatArray] = {}
 
     def _measures(self) -> Iterable[RoomMeasure]:
-        """Amounts of each resource, and pieces of those sizes that leave something over on some node."""
+        """Only pieces of sizes that leave a rest on some node are measured."""
         masks = frozenset(self.shapes.mask[self._alive].tolist())
         if masks:
             for resource in range(self.shapes.request.shape[1]):
@@ -135,14 +120,8 @@ class VolumeBounds:
                         yield RoomMeasure(resource, size, masks)
 
     def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most need weight of groups of a priority, and the name of the argument.
-
-        Parameters
-        ----------
-        priority
-            Theirs.
-        reached
-            Placed weight that other priorities must have.
+        """Most need weight of groups of a priority, and the name of the argument; ``reached``: placed weight of
+        others.
         """
         return self._most(self._groups_of(priority), reached)
 
@@ -182,10 +161,7 @@ class VolumeBounds:
         return self._pods[priority]
 
     def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most weight by the fraction: the least over measures of an LP with one row.
-
-        Which measure says most is looked for with floats; what it says is then counted in integers.
-        """
+        """An LP with one row; floats choose the measure, integers count it."""
         total, room = items.most, self.room.astype(np.float64)
         for priority, value in reached.items():
             room -= self._taken_by(priority, value)
@@ -201,7 +177,7 @@ class VolumeBounds:
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
     def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
-        """Fewest of some bins that hold what is left of placed weight, per priority, once all other room is taken."""
+        """Fewest bins that hold the rest of placed weight, per priority, once all other room is taken."""
         taken = sum((self._taken_by(*each) for each in reached.items()), np.zeros(len(self.measures)))
         says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
         if not any(says):
@@ -211,7 +187,6 @@ class VolumeBounds:
         return bins.fewest(best, sum(_least_cost(each.weights, each.costs[:, best], value) for each, value in items))
 
     def _taken_by(self, priority: int, value: int) -> FloatArray:
-        """About the least that placed weight of a priority takes by each measure: float64, shape (measures,)."""
         if (priority, value) not in self._taken:
             if len(self._taken) >= MOST_TAKEN:
                 self._taken.clear()
@@ -222,12 +197,10 @@ class VolumeBounds:
 
 
 def _order(weights: IntArray, costs: IntArray) -> IntArray:
-    """Items by falling weight per cost."""
     return np.argsort(costs / np.maximum(weights, 1e-9), kind="stable").astype(np.int64)
 
 
 def _most_float(weights: IntArray, costs: IntArray, room: float) -> float:
-    """About the most weight for so much cost."""
     if float(costs.sum()) <= room:
         return float(weights.sum())
     order = _order(weights, costs)
@@ -235,7 +208,6 @@ def _most_float(weights: IntArray, costs: IntArray, room: float) -> float:
 
 
 def _least_float(weights: IntArray, costs: IntArray, value: int) -> float:
-    """About the least cost of so much weight."""
     order = _order(weights, costs)
     return float(np.interp(value, np.append(0, np.cumsum(weights[order])), np.append(0, np.cumsum(costs[order]))))
 
@@ -256,9 +228,7 @@ def _most_weight(weights: IntArray, costs: IntArray, room: int) -> int:
 
 
 def _least_cost(weights: IntArray, costs: IntArray, value: int) -> int:
-    """Least cost of so much weight.
-
-    With any price q of a unit of weight the cost is at least q value minus the sum over items of max(0, q weight -
+    """With any price q of a unit of weight the cost is at least q value minus the sum over items of max(0, q weight -
     cost).
     """
     if not len(weights) or value <= 0:
@@ -272,14 +242,9 @@ def _least_cost(weights: IntArray, costs: IntArray, value: int) -> int:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Nodes or domains that are empty.
-
-    Parameters
-    ----------
-    outside
-        int64, shape (measures,): room elsewhere.
-    inside
-        int64, shape (measures, bins): room of the largest, of the two largest, and so on.
+    """Empty nodes or domains; int64, ``outside`` of shape (measures,): room elsewhere, ``inside`` of shape (measures,
+    bins):
+    room of the largest, of the two largest, and so on.
     """
 
     outside: IntArray
@@ -291,7 +256,7 @@ class _Bins:
         return cls(whole - rooms.sum(axis=1), np.cumsum(-np.sort(-rooms, axis=1), axis=1))
 
     def fewest(self, measure: int, asked: float) -> int:
-        """Fewest that hold what is asked for beyond the room elsewhere; all of them where even that is too little."""
+        """Fewest that hold a request beyond the room elsewhere; all of them where even that is too little."""
         sums, left = self.inside[measure], asked - int(self.outside[measure])
         return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
 
@@ -299,10 +264,7 @@ class _Bins:
 class OpenedBounds:
     """Fewest empty nodes, and empty domains, that hold so much placed weight.
 
-    Parameters
-    ----------
-    volume
-        Amounts and pieces in all; pods that make no node count as used must not be among them.
+    Pods that make no node count as used must not be in ``volume``.
     """
 
     def __init__(self, volume: VolumeBounds) -> None:
@@ -317,7 +279,6 @@ class OpenedBounds:
 
     @cached_property
     def _bins(self) -> dict[str, list[_Bins]]:
-        """Empty nodes, and the empty domains of each tier."""
         alone, tree = self.volume.alone, self.dense.domains
         rooms = [alone.rooms.per_kind(measure)[alone.shapes.of_node] for measure in self.volume.measures]
         room = np.array(rooms, dtype=np.int64).reshape(len(rooms), len(self.dense.nodes))
@@ -333,13 +294,7 @@ class OpenedBounds:
 
 
 class MinimisedBounds:
-    """Least values with every pod placed that can be.
-
-    Parameters
-    ----------
-    alone
-        What can be placed at most.
-    """
+    """Least values with every pod placed that can be."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.dense = alone, alone.dense
@@ -363,28 +318,23 @@ class MinimisedBounds:
         return self._found[name]
 
     def _fits(self, measure: RoomMeasure) -> IntArray:
-        """Room of each node by a measure: int64, shape (nodes,)."""
         found: IntArray = self.alone.rooms.per_kind(measure)[self.alone.shapes.of_node]
         return found
 
     def _holds(self, measure: RoomMeasure) -> IntArray:
-        """Room of each domain by a measure: int64, shape (domains,)."""
         if measure not in self._held:
             self._held[measure] = self.dense.domains.sums(self._fits(measure))
         return self._held[measure]
 
     def _in_units(self, measure: RoomMeasure) -> IntArray:
-        """Room of each leaf by a measure: int64, shape (leaves,)."""
         if measure not in self._leaves:
             self._leaves[measure] = self._per_unit(self._fits(measure))
         return self._leaves[measure]
 
     def _per_unit(self, values: IntArray) -> IntArray:
-        """Sum over the nodes of each leaf, of one value per node: int64, shape (leaves,)."""
         return np.bincount(self._units, weights=values).astype(np.int64)
 
     def _asked(self, scope: DenseScope) -> tuple[tuple[RoomMeasure, int], ...]:
-        """What all pods of a scope take together, by every measure."""
         by_shape: Counter[int] = Counter()
         for index in scope.classes:
             by_shape[int(self.alone.shapes.of_class[index])] += self.sizes[index]
@@ -398,7 +348,6 @@ class MinimisedBounds:
         return self._taken[key]
 
     def _locality(self) -> int:
-        """Sum over scopes of all their pods times the lowest tier of a domain that could hold them alone."""
         total = self.dense.constant_locality
         for number, scope in enumerate(self.dense.scopes):
             if scope.wanted:
@@ -421,9 +370,7 @@ class MinimisedBounds:
         return int(tree.tier[able].min())
 
     def _span(self) -> int:
-        """Sum over scopes of the fewest leaves that could hold all their pods: first those touched, then the
-        largest.
-        """
+        """First leaves that are used already, then the largest."""
         total = self.dense.constant_span
         for scope in self.dense.scopes:
             if scope.wanted:
@@ -437,7 +384,6 @@ class MinimisedBounds:
         return total
 
     def _by_unit(self, scope: DenseScope) -> Iterator[tuple[IntArray, int]]:
-        """Room of each leaf, an array of one's own, and what all pods of a scope take of it, by every measure."""
         for measure, asked in self._asked(scope):
             yield self._in_units(measure).copy(), asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
@@ -445,24 +391,21 @@ class MinimisedBounds:
 
     @cached_property
     def _units(self) -> IntArray:
-        """int64, shape (nodes,): what ``span`` counts each node as, numbered without gaps."""
         found: IntArray = np.unique(self.dense.span_leaf, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return found
 
     def _network_cost(self) -> int:
-        """What running pods cost, and what the calls of each AppGroup add at least."""
         network, standing = self.dense.network, standing_cost(self.dense)
         return standing + (sum(CallCosts(self.dense, network, self.sizes).by_app.values()) if network else 0)
 
     def _packed_nodes(self) -> int:
-        """Fewest empty nodes that hold what the used ones cannot: the largest first, for each measure."""
         used = self.dense.node_used
         return max(
             (_fewest_rooms(asked - int(room[used].sum()), room[~used]) for asked, room in self._measures()), default=0
         )
 
     def _packed_hyper_nodes(self) -> int:
-        """Sum over the tiers of the fewest empty domains that hold what all other nodes cannot, for each measure."""
+        """Each tier is a bound of its own, so they add up."""
         tree, total = self.dense.domains, 0
         inner = np.arange(len(tree.tier)) != tree.root
         for tier in np.unique(tree.tier[inner]):
@@ -475,10 +418,8 @@ class MinimisedBounds:
         return total
 
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
-        """Pairs of what the pods ask for in all, and int64, shape (nodes,), what each node has.
-
-        Per resource the amount, and per size the number of pods that ask for at least so much; pods of which no two may
-        be on one host.
+        """Per resource the amount, per size the number of pods of at least that size, and pods of which no two share a
+        host.
         """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
         shapes = self.alone.shapes
@@ -493,7 +434,6 @@ class MinimisedBounds:
 
 
 def _fewest_rooms(asked: int, rooms: IntArray) -> int:
-    """Fewest of the rooms that hold ``asked`` together; all of them where even that is too little."""
     if asked <= 0:
         return 0
     sums = np.cumsum(np.sort(rooms)[::-1])
@@ -501,13 +441,7 @@ def _fewest_rooms(asked: int, rooms: IntArray) -> int:
 
 
 class CountingBounds:
-    """What counting finds out about an instance before any value is known.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    """
+    """Facts from counting about an instance before any value is known."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -523,13 +457,12 @@ class CountingBounds:
 
     @cached_property
     def elastic(self) -> frozenset[int]:
-        """Priorities with a group that can place more than what ``admitted`` counts of it."""
+        """Priorities with a group that can place more than ``admitted`` counts of it."""
         pairs = zip(self.dense.groups, self._weights, strict=True)
         return frozenset(group.priority for group, weight in pairs if weight > group.need_weight)
 
     @cached_property
     def _weights(self) -> list[int]:
-        """Per group the weight of its pods that can be placed."""
         sizes, classes = self.alone.sizes.tolist(), self.dense.classes
         return [sum(classes[index].weight * sizes[index] for index in group.classes) for group in self.dense.groups]
 
@@ -553,7 +486,7 @@ _last: list[CountingBounds] = []
 
 
 def counting_of(dense: Dense) -> CountingBounds:
-    """Find the facts of an instance; those of the last one are kept, since searches ask again with every answer."""
+    """Facts of an instance; those of the last one are kept, since searches ask again with every answer."""
     for counting in _last:
         if counting.dense is dense:
             return counting
@@ -569,14 +502,8 @@ def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[i
 
 
 def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
-    """Those that say more than what holds for every placement, criterion by criterion.
-
-    Parameters
-    ----------
-    counting
-        The instance.
-    values
-        Of the answer in hand, one per criterion.
+    """Bounds that exceed those for every placement, criterion by criterion, from the ``values`` of the answer in
+    hand.
     """
     dense = counting.dense
     priorities = {group.priority for group in dense.groups}
@@ -595,7 +522,6 @@ def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[Na
 
 
 def _opened(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
-    """What placed weight needs of empty nodes and domains, whichever pods it is of."""
     name, _ = counting.dense.criteria[criterion]
     if name in ("packedHyperNodes", "packedNodes") and counting.opened is not None:
         reached = placed_before(counting.dense.criteria, before)
@@ -603,7 +529,6 @@ def _opened(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -
 
 
 def _left(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
-    """What other priorities hold in the values before is gone."""
     name, priority = counting.dense.criteria[criterion]
     reached = placed_before(counting.dense.criteria, before)
     if priority is not None and any(reached.values()):
@@ -622,13 +547,7 @@ def _whole(counting: CountingBounds, criterion: int, before: tuple[int, ...]) ->
 
 
 def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
-    """Bounds that hold for every placement: one per value, and one on the placed weight.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    """
+    """Bounds that hold for every placement: one per value, and one on the placed weight."""
     counting, found = counting_of(dense), []
     for criterion, (name, priority) in enumerate(dense.criteria):
         if priority is not None:
@@ -644,25 +563,15 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
 def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
     """Bounds on each value among the placements that equal ``values`` on the values before it.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    values
-        Of the answer in hand, one per criterion.
-
-    Returns
-    -------
-    tuple of NamedBound
-        Those of :func:`named_bounds`; where they say more, those that follow from what the values before take of the
-        room; and of the other values those that follow where the values before say that every pod is placed that can
-        be, or where nothing can be better.
+    They are those of :func:`named_bounds`, or better ones: from the room that the values before take, or since these
+    tell
+    that every pod is placed that can be, or that nothing can be better.
     """
     return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
 
 
 def _standing(counting: CountingBounds, name: str) -> int:
-    """Return what running pods make of a value that is minimised: new pods can only add to it."""
+    """New pods can only add to a value that is minimised."""
     dense = counting.dense
     if name == "networkCost":
         return standing_cost(dense)
@@ -683,24 +592,23 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
     """Bound the placed weight of every placement that is at least as good as the answer in hand.
 
     A placement that is worse in the order of the objective may weigh more (one large job of low priority for a small
-    urgent one) and is no answer. Those that are as good equal the answer on the values that are proved, from the first
-    on, and keep the bound of the first that is not.
+    urgent one) and is no answer. Those that are as good equal the answer on the proved values, from the first on, and
+    keep
+    the bound of the first that is not proved. The result is the least of the bound on the sum and the sum of the bounds
+    on
+    ``placed`` of each priority, named by the argument (the last of several).
 
     Parameters
     ----------
-    dense
-        The instance.
     values
-        Of the answer in hand, one per criterion; empty where there is none: then of every placement.
+        Of the answer in hand; empty where there is none: then of every placement.
     bounds
-        All that were proved, whatever answer they were proved for.
+        All that were proved, for any answer.
 
     Returns
     -------
-    NamedBound
-        The least of what is proved of the sum itself and the sum of what is proved of ``placed`` of each priority. It
-        bears the name of the argument, of several that of the last. None where nothing is proved of some priority, and
-        where ``placed`` is no criterion: the weight decides nothing there.
+    NamedBound or None
+        None where nothing is proved of some priority, and where ``placed`` is no criterion.
     """
     placed = [criterion for criterion, (name, _) in enumerate(dense.criteria) if name == "placed"]
     if not placed:
@@ -714,7 +622,7 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
 
 
 class _ProvedLevels:
-    """Bounds criterion by criterion, as far as they hold for all placements that are at least as good as the answer."""
+    """Bounds by criterion, as far as they hold for all placements that are at least as good as the answer."""
 
     def __init__(self, dense: Dense, values: Sequence[int], bounds: tuple[NamedBound, ...]) -> None:
         self.dense, self.values, self.bounds = dense, tuple(values), bounds
@@ -736,7 +644,7 @@ class _ProvedLevels:
         return min(found, key=lambda bound: sign * bound.bound, default=None)
 
     def placed(self, criterion: int) -> NamedBound | None:
-        """Best bound of ``placed`` of a priority; without optional pods there is no more than ``admitted`` counts."""
+        """Without optional pods no more is placed than ``admitted`` counts."""
         priority = self.dense.criteria[criterion][1]
         found = [self.best(criterion)]
         if priority not in self.elastic:

@@ -1,17 +1,15 @@
 """Bounds by linear programming over shapes of pods and classes of nodes: all room at once, groups by the fraction.
 
-Columns: per class of equal groups how many are ready; of those that are not placed whole, per class of subgroups how
-many are ready and per class how many pods are placed, so that optional pods stand apart from needed ones; per shape how
-many pods go to each class of nodes, where there are several. Rows: what makes groups (C5) and subgroups (C6) ready,
-queues (C11), the room of each node class (C2, C3), and for pods that must lie in one domain (C7) what the roomiest one
-holds.
+Columns: ready groups per class of equal ones; unless placed whole, ready subgroups per class and placed pods per class,
+so that optional pods are apart from needed ones; pods of each shape in each class of nodes. Rows: C5, C6, C11, room of
+each node class (C2, C3), and the roomiest domain for pods that must share one (C7).
 
-Further rows cut off what only fractions could do. For any size s the whole parts floor(a / s) of amounts a that lie
-together add up to no more than that of the room they lie in. So, summed over the nodes of a class, floor(request / s)
-per pod is at most floor(free / s) per node: of nodes with 3 GPUs left each takes one pod of 2. And summed over the
-domains within a tier limit, floor(need / s) per group or subgroup that must lie in one of them is at most
-floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. There are too many such rows to write them all
-down; those that a point of the program breaks are found and added.
+Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
+up
+to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s) per
+node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per group
+or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too many to
+list; those that a point of the program breaks are found and added.
 """
 
 from __future__ import annotations
@@ -50,16 +48,15 @@ COLUMNS = 6_000
 
 
 class NodeClasses:
-    """Kinds of nodes put together: few, so that the program stays small however many free rows running pods leave.
+    """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
 
-    Nodes may be put together without doing wrong: the room of a class is the sum of what its nodes have, by every
-    measure node by node, and pods may go to it that may go to one of its nodes. What is lost is that room of one node
-    cannot be used on another; so nodes are put together that have much the same.
+    The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
+    nodes, so
+    no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are put
+    together.
 
     Parameters
     ----------
-    shapes
-        The instance.
     alive
         int64: shapes of which some pod can be placed.
 
@@ -68,11 +65,11 @@ class NodeClasses:
     of_kind
         int64, shape (kinds,): class of each kind of node; -1: no pod that can be placed fits there.
     number
-        How many there are.
+        Of classes.
     room
-        int64, shape (classes, resources): how much pods can use in all.
+        int64, shape (classes, resources): room that pods can use.
     held
-        Shape to int64, shape (classes,): how many pods of it alone there is room for.
+        Shape to int64, shape (classes,): pods of it alone that have room.
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -90,7 +87,7 @@ class NodeClasses:
         self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
 
     def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
-        """Divide kinds into at most so many parts: by eligibility if that is not too many, then by free room."""
+        """By eligibility if that is not too many, then by free room."""
         if len(kinds) <= most:
             return [kinds[index : index + 1] for index in range(len(kinds))]
         sets = partition_rows(np.packbits(self.shapes.allowed[:, kinds], axis=0).T).of
@@ -105,7 +102,6 @@ class NodeClasses:
         return parts
 
     def _spread(self, kinds: IntArray) -> tuple[float, int]:
-        """How unequal nodes are in that resource in which they are most so, as a share of all its room."""
         free, nodes = self.shapes.free[kinds].astype(np.float64), self.shapes.nodes[kinds]
         unequal = nodes @ np.abs(free - nodes @ free / nodes.sum())
         unequal /= np.maximum(self.shapes.nodes @ self.shapes.free.astype(np.float64), 1)
@@ -113,14 +109,14 @@ class NodeClasses:
         return float(unequal[resource]), resource
 
     def _halves(self, kinds: IntArray, resource: int) -> list[IntArray]:
-        """Part those that have less of a resource than their nodes have on average from the others; both are some."""
+        """Both halves are not empty."""
         free = self.shapes.free[kinds, resource]
         middle = int(np.average(free, weights=self.shapes.nodes[kinds]))
         low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
         return [kinds[low], kinds[~low]]
 
     def sums(self, per_kind: IntArray) -> IntArray:
-        """Sum over the nodes of each class what a node of each kind has: int64, shape (classes, ...)."""
+        """Sum over the nodes of each class the amount of each kind: int64, shape (classes, ...)."""
         found = np.zeros((self.number, *per_kind.shape[1:]), dtype=np.int64)
         useful = self.of_kind >= 0
         many = self.shapes.nodes[useful].reshape(-1, *(1 for _ in per_kind.shape[1:]))
@@ -134,16 +130,8 @@ Terms = dict[int, int]
 
 @dataclass(frozen=True)
 class DomainItem:
-    """Things that lie in one domain each: groups or subgroups with a tier limit.
-
-    Parameters
-    ----------
-    column, many
-        A unit of the column stands for so many of them.
-    limit
-        The tier limit.
-    what
-        The groups, or the subgroups.
+    """Groups or subgroups that lie in one domain each; a unit of ``column`` is ``many`` of them, ``limit`` is the
+    tier.
     """
 
     column: int
@@ -153,23 +141,16 @@ class DomainItem:
 
 
 class LpRelaxation:
-    """Columns and rows of the instance, values as terms.
-
-    Parameters
-    ----------
-    alone
-        What can be placed at most.
+    """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
 
     Attributes
     ----------
     program
         To be maximised with the terms of a value.
-    classes
-        The node classes.
     items
-        What lies in one domain, the outermost scopes with a limit.
+        Outermost scopes with a limit, each in one domain.
     on
-        Shape and node class to the terms that count the pods of the shape that go there.
+        Shape and node class to the terms that count the pods of the shape there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -190,13 +171,13 @@ class LpRelaxation:
             self.program.at_most(terms, self.dense.queue_rows[number].room)
 
     def value(self, name: str, priority: int | None) -> Terms:
-        """Return the terms of ``admitted`` or ``placed``; priority None: of all priorities."""
+        """Terms of ``admitted`` or ``placed``; priority None: of all priorities."""
         of = self.admitted if name == "admitted" else self.placed
         chosen = list(of.values()) if priority is None else [of.get(priority, {})]
         return {column: gain for terms in chosen for column, gain in terms.items()}
 
     def _spread(self) -> None:
-        """Say how many pods of each shape go to each node class: pods(j) <= sum over k of x(j, k)."""
+        """pods(j) <= sum over k of x(j, k), per shape j."""
         for shape, pods in self.pods.items():
             held = self.classes.held[shape].tolist()
             there = [where for where, room in enumerate(held) if room]
@@ -234,15 +215,7 @@ class _Pods:
 
 
 class _Columns:
-    """Adds the columns of equal groups, and the rows that only these are in.
-
-    Parameters
-    ----------
-    to
-        Where they are added.
-    group
-        The groups.
-    """
+    """Adds the columns of equal groups, and the rows that only these are in."""
 
     def __init__(self, to: LpRelaxation, group: EqualGroups) -> None:
         self.to, self.group, self.program = to, group, to.program
@@ -292,7 +265,7 @@ class _Columns:
         self._within(sub.region, self.group.region, pods, {enough: 1})
 
     def _pods_of(self, sub: SubGroupPods, many: int, gate: Terms) -> list[_Pods]:
-        """A column per class of a subgroup; where there is a gate, only ``size`` for each that is ready."""
+        """Behind a gate only ``size`` for each ready subgroup."""
         columns = [self.program.column(self.many * many * size) for size in sub.sizes]
         for column, size in zip(columns, sub.sizes, strict=True):
             if gate:
@@ -300,7 +273,6 @@ class _Columns:
         return self._take(sub, columns, [1] * len(columns))
 
     def _take(self, sub: SubGroupPods, columns: Sequence[int], many: Sequence[int]) -> list[_Pods]:
-        """Let a unit of each column be so many pods of the class of the subgroup."""
         taken = [
             _Pods(column, count, shape, role, size)
             for column, count, shape, role, size in zip(columns, many, sub.shapes, sub.roles, sub.sizes, strict=True)
@@ -316,7 +288,7 @@ class _Columns:
         return taken
 
     def _within(self, region: Region, outer: Region, pods: Sequence[_Pods], gate: Terms) -> None:
-        """C7: what lies in one domain takes no more than the roomiest one has."""
+        """C7: pods of one domain take at most the room of the roomiest one."""
         if region is None or not pods:
             return
         rooms, shapes = self.to.alone.rooms, [one.shape for one in pods]
@@ -331,7 +303,6 @@ class _Columns:
                 self.program.at_most(terms, 0)
 
     def _demands(self) -> None:
-        """C5: what each group that is ready has."""
         group = self.group
         self._at_least(self.pods, group.short)
         for role, short in group.short_by_role:
@@ -352,10 +323,8 @@ SIZES, PIECES = 64, 4
 #: Sets of nodes that are looked at apart, those that most groups and subgroups may use.
 SETS = 16
 
-#: Rows added at a time.
 ROWS = 40
 
-#: A row is broken where it is exceeded by this share.
 BROKEN = 1e-6
 
 FloatArray = npt.NDArray[np.float64]
@@ -363,18 +332,11 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _RowFamily:
-    """Things that lie together in places, counted by one measure.
+    """Things that lie together in places, counted by one measure; all int64.
 
-    Parameters
-    ----------
-    things
-        int64, shape (things,): their indices.
-    amounts
-        int64, shape (things,): what each takes.
-    sizes
-        int64, shape (sizes,): pieces to try.
-    rooms
-        int64, shape (sizes,): how many pieces of each size all places hold.
+    ``things`` are indices, ``amounts`` one per thing, ``sizes`` pieces to try, ``rooms`` the pieces of each size that
+    all
+    places hold.
     """
 
     things: IntArray
@@ -384,13 +346,7 @@ class _RowFamily:
 
 
 class Cuts:
-    """All such rows of a relaxation.
-
-    Parameters
-    ----------
-    relaxation
-        What is cut.
-    """
+    """All such rows of a relaxation."""
 
     def __init__(self, relaxation: LpRelaxation) -> None:
         self.to, self.shapes = relaxation, relaxation.shapes
@@ -399,14 +355,13 @@ class Cuts:
         self._families = [*self._on_nodes(), *self._in_domains()]
 
     def broken(self, point: Sequence[float]) -> list[Row]:
-        """Return the rows that a point breaks most."""
+        """The rows that a point breaks most."""
         counts = np.array([sum(point[column] * many for column, many in terms.items()) for terms in self._terms])
         found = [pair for family in self._families for pair in self._broken(family, counts)]
         found.sort(key=lambda pair: -pair[0])
         return [row for _, row in found[:ROWS]]
 
     def _broken(self, family: _RowFamily, counts: FloatArray) -> Iterator[tuple[float, Row]]:
-        """Rows of a family, with the share by which the counts exceed them."""
         taken = counts[family.things] @ (family.amounts[:, None] // family.sizes[None, :])
         excess = (taken - family.rooms) / np.maximum(family.rooms, 1)
         for index in np.flatnonzero(excess > BROKEN).tolist():
@@ -418,7 +373,6 @@ class Cuts:
             yield float(excess[index]), Row.of(row, int(family.rooms[index]))
 
     def _on_nodes(self) -> Iterator[_RowFamily]:
-        """Pods on the nodes of each class, by resource."""
         classes, request = self.to.classes, self.shapes.request
         pairs = np.array(list(self.to.on), dtype=np.int64).reshape(-1, 2)
         for where in range(classes.number):
@@ -433,7 +387,7 @@ class Cuts:
                     yield _RowFamily(things, amounts, sizes, (pieces * self.shapes.nodes[kinds][:, None]).sum(axis=0))
 
     def _in_domains(self) -> Iterator[_RowFamily]:
-        """Groups and subgroups in the domains of each tier limit; also those apart that may use some nodes only."""
+        """Groups and subgroups that may use some nodes only are counted apart, too."""
         items, pieces = self.to.items, list(self._pieces())
         needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
         for limit, allowed, inside in self._regions():
@@ -442,7 +396,6 @@ class Cuts:
                 yield from self._of(inside + len(self.to.on), amounts, rooms)
 
     def _regions(self) -> Iterator[tuple[int, frozenset[int], IntArray]]:
-        """Tier limits and sets of nodes, each with the items that must lie there."""
         items = self.to.items
         masks = [frozenset(self.shapes.mask[list(item.what.shapes)].tolist()) for item in items]
         for limit in sorted({item.limit for item in items}):
@@ -456,7 +409,6 @@ class Cuts:
             yield _RowFamily(things, amounts, sizes, (rooms[:, None] // sizes[None, :]).sum(axis=0))
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
-        """Resources and sizes in which the needs of groups are counted."""
         shapes = sorted({shape for item in self.to.items for shape in item.what.shapes})
         for resource in range(self.shapes.request.shape[1]):
             asked = np.unique(self.shapes.request[shapes, resource])
@@ -464,7 +416,6 @@ class Cuts:
                 yield resource, size
 
     def _need(self, item: DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
-        """Least that one of them takes, in each kind of pieces: int64, shape (pieces,)."""
         request = self.shapes.request[list(item.what.shapes)]
         costs = np.stack([request[:, resource] // size for resource, size in pieces], axis=1)
         if isinstance(item.what, EqualGroups):
@@ -473,12 +424,10 @@ class Cuts:
 
 
 def _node_sets(masks: Sequence[frozenset[int]]) -> Iterable[frozenset[int]]:
-    """Rows of eligibility that nodes are looked at by: all of them, then those that most things have."""
     every: frozenset[int] = frozenset().union(*masks)
     return dict.fromkeys([every, *(allowed for allowed, _ in Counter(masks).most_common(SETS))])
 
 
-#: Values that the program can express.
 KNOWN = ("admitted", "placed")
 
 #: Rows are added as long as they lower the bound by this share at least once in PATIENCE rounds.
@@ -488,21 +437,17 @@ WORTH, PATIENCE = 1e-5, 3
 def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) -> Iterator[NamedBound]:
     """Bounds on the values of O1 and on the placed weight, by a linear program over shapes and node classes.
 
+    Each bound is yielded as soon as it is known, better ones later, and only where it exceeds
+    :func:`placer.bounds.bounds_for`: for the first value of O1 that no other bound meets, for the sum over all
+    priorities
+    (criterion None, no context), then for each later value of O1, given the values in hand before it.
+
     Parameters
     ----------
-    dense
-        The instance.
     values
         Of the answer in hand, one per criterion.
     seconds
         After so long nothing more is begun, and the solver is stopped.
-
-    Yields
-    ------
-    NamedBound
-        Named ``lp``, each as soon as it is known, better ones later: for the first value of O1 that no other bound
-        meets, for the sum over all priorities (criterion None, no context), then for each later value of O1 that is not
-        met, given the values in hand before it. Only what says more than :func:`placer.bounds.bounds_for`.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
 
@@ -538,7 +483,6 @@ class _LpSearch:
         return found
 
     def _criterion(self, criterion: int | None) -> Iterator[NamedBound]:
-        """Solve, cut off, solve again."""
         context: tuple[int, ...]
         if criterion is None:
             context, goal, gains = (), -math.inf, self.relaxation.value("placed", None)
@@ -561,7 +505,6 @@ class _LpSearch:
             self.relaxation.program.rows += rows
 
     def _context(self, before: Sequence[int]) -> list[Row]:
-        """Rows that hold the values before as they are."""
         rows = []
         for (name, priority), value in zip(self.dense.criteria, before, strict=False):
             if name in KNOWN:

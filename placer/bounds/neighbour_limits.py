@@ -1,11 +1,10 @@
-"""How many pods neighbours let in at most (C13, C14), whatever else is placed, counted row by row.
+"""Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
 
-Of pods that all have a term which means all of them (C13) a domain takes one: no more of them are placed than there are
-domains with room for one. Pods that are spread and counted (C14) are, in each domain, at most ``maxSkew`` more than the
-least that any domain can end with: one that has no room for them holds all others down.
-
-What is counted is room for pods alone on what runs; other new pods only take room away. A term of which some pods may
-be on nodes without the label limits nothing here.
+A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
+domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
+domain
+can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take room
+away. A term of which some pods may be on nodes without the label limits nothing here.
 """
 
 from __future__ import annotations
@@ -29,16 +28,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class NeighbourLimit:
-    """Pods of some classes of which no placement has more.
+    """At most ``most`` pods of all ``classes`` (ascending) together.
 
-    Parameters
-    ----------
-    classes
-        Theirs, ascending.
-    most
-        How many pods of all of them together.
-    hosts
-        bool, shape (nodes,): nodes that take one of them, where none takes two; None: nodes may take more.
+    ``hosts``: bool, shape (nodes,): nodes that take one of them, where none takes two; None: nodes may take more.
     """
 
     classes: tuple[int, ...]
@@ -47,14 +39,8 @@ class NeighbourLimit:
 
 
 class NeighbourLimits:
-    """What the rows of an instance limit.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    room
-        Class to the pods of it that each node holds alone, neighbours apart: int64, shape (nodes,).
+    """Limits by the rows of an instance; ``room`` is class to the pods that each node holds alone, int64, shape
+    (nodes,).
     """
 
     def __init__(self, dense: Dense, room: Callable[[int], IntArray]) -> None:
@@ -76,7 +62,6 @@ class NeighbourLimits:
             yield from self._spread(rows, spread)
 
     def _one_each(self, rows: DenseNeighbours, row: Repulsion) -> Iterator[NeighbourLimit]:
-        """C13: one pod in a domain."""
         where, domain = self._rooms(rows, row.mutual) > 0, rows.domain[row.key]
         if (domain[where] >= 0).all():
             hosts = where if rows.single[row.key] else None
@@ -96,14 +81,13 @@ class NeighbourLimits:
             yield limit
 
     def _by_domain(self, rows: DenseNeighbours, row: SpreadRow, classes: Iterable[int]) -> IntArray:
-        """Room on the nodes that count of each domain."""
         domain = rows.domain[row.key]
         where = row.counted & (domain >= 0)
         sums = np.bincount(domain[where], weights=self._rooms(rows, classes)[where], minlength=rows.sizes[row.key])
         return sums.astype(np.int64)
 
     def _rooms(self, rows: DenseNeighbours, classes: Iterable[int]) -> IntArray:
-        """Most pods of some classes together on each node, at most as many as there are: int64, shape (nodes,)."""
+        """Shape (nodes,), int64."""
         found: IntArray = np.zeros(len(self.dense.nodes), dtype=np.int64)
         of_shape: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index in classes:
@@ -116,7 +100,7 @@ class NeighbourLimits:
 
     @cached_property
     def most(self) -> Mapping[int, int]:
-        """Class to the most pods of it; one that is not there has no limit."""
+        """Class to the most pods of it; absent: no limit."""
         found: dict[int, int] = {}
         for limit in self.limits:
             found.update({index: min(limit.most, found.get(index, limit.most)) for index in limit.classes})
@@ -133,19 +117,16 @@ class NeighbourLimits:
         )
 
     def _per_group(self, limit: NeighbourLimit) -> dict[int, int]:
-        """Group to its pods that a limit is about."""
         found: dict[int, int] = defaultdict(int)
         for index in limit.classes:
             found[self.dense.classes[index].group] += self.dense.classes[index].size
         return found
 
     def _needed(self, number: int, pods: int) -> int:
-        """How many of its ``pods`` a group needs at least to be ready."""
         group = self.dense.groups[number]
         return group.short - sum(self.dense.classes[index].size for index in group.classes) + pods
 
     def _most_in(self, limit: NeighbourLimit, number: int) -> int:
-        """Most pods of a limit in the best of the domains that the tier limit of a group leaves (C7)."""
         tops = self.dense.limit_domains(self.dense.groups[number].scope) if limit.hosts is not None else None
         if tops is None or limit.hosts is None:
             return limit.most
@@ -185,8 +166,8 @@ class NeighbourLimits:
         return total
 
     def apart(self, scope: DenseScope | None, sizes: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Pods of a scope (None: of all) of which each has a host of its own: how many, and int64, shape (nodes,): 1
-        where one has room.
+        """Pods of a scope (None: of all) that each need a host of their own: how many, and int64, shape (nodes,): 1 for
+        room.
         """
         inside = None if scope is None else frozenset(scope.classes)
         for limit in self.limits if inside is None else self._of_classes(inside):
@@ -211,7 +192,6 @@ class NeighbourLimits:
 
 
 def _cheapest_out(over: int, items: Iterable[tuple[int, int]]) -> int:
-    """Least weight, by the fraction and rounded up, of items that make up so many pods: pairs of weight and pods."""
     total = 0
     for weight, pods in sorted(items, key=lambda item: item[0] / item[1]):
         if over <= pods:

@@ -1,19 +1,20 @@
 """The cheapest split of an AppGroup: its pods in parts, each for one node, so that the fewest calls are between parts.
 
-An AppGroup alone on nodes as wide as the widest costs no more than in any placement, so the calls that its cheapest
-split cuts, each at the least that a call between two nodes costs, are a bound on ``networkCost``.
+An AppGroup alone on nodes as wide as the widest costs no more than in any placement. So the calls that its cheapest
+split cuts, each at the least cost between two nodes, are a bound on ``networkCost``.
 
-Pods of one workload that are equal are counted (a *type*), so a part is a vector of counts. Parts that no calls hold
-together are several parts that happen to be on one node: only *connected* ones are listed, which are few, as call
-graphs are sparse and nodes small. A split uses no more pods of a type than there are and keeps the most calls inside:
+Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed,
+since others are several parts on one node; they are few, as call graphs are sparse and nodes small. A split uses no
+more
+pods of a type than there are and keeps the most calls inside:
 
     maximise    sum over parts of pairs(part) * uses(part)
     subject to  sum over parts of part[type] * uses(part) <= pods of the type
 
-Its linear relaxation is solved by column generation over the list. Its prices say what every part *loses*: by how much
-the calls inside fall short of the prices of its pods. All losses of a split together are what it falls short of the
-relaxation, so a search over parts of small losses, from the relaxation's value downward, finds the cheapest splits and
-proves them. Losses are whole numbers; the solver is asked for prices only.
+Its linear relaxation is solved by column generation over the list. A part *loses* the difference between the prices of
+its pods and the calls inside; the losses of a split sum to its distance from the relaxation. So a search over parts of
+small losses, from the relaxation's value downward, finds the cheapest splits and proves them. Losses are whole numbers;
+the solver gives prices only.
 
 Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993), for the program over parts and its relaxation.
 """
@@ -47,10 +48,8 @@ MOST_PARTS = 60_000
 #: Kinds of nodes of which none is wider than another; with more, one that is as wide as all of them stands for them.
 MOST_KINDS = 8
 
-#: Steps of the search for the cheapest split.
 MOST_STEPS = 3_000
 
-#: Parts that the relaxation takes in at once.
 PARTS_AT_ONCE = 60
 
 #: Deterministic time that a linear program, a step of the search, and a listed part count as.
@@ -71,7 +70,7 @@ class CallingPods:
     counts
         int64, shape (types,): its pods.
     requests
-        int64, shape (types, resources): what one of them asks for.
+        int64, shape (types, resources): of one of them.
     masks
         Per type the row of ``Dense.masks``.
     calls
@@ -117,17 +116,7 @@ class CallingPods:
 
 
 def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    """Count the pods of some classes of one AppGroup by type.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    classes
-        Classes of workloads of one AppGroup.
-    calls
-        Of the AppGroup.
-    """
+    """Count the pods of some classes of one AppGroup by type; ``calls`` are the AppGroup's."""
     types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
     for index in classes:
         one = dense.classes[index]
@@ -150,14 +139,9 @@ def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call
 
 @dataclass(frozen=True)
 class WidestNodes:
-    """Kinds of nodes of which none is wider than another: what fits on no node of these kinds fits on none.
+    """Kinds of nodes of which none is wider than another, so that a part that fits on none of them fits nowhere.
 
-    Parameters
-    ----------
-    room
-        int64, shape (kinds, resources).
-    eligible
-        bool, shape (masks, kinds): who may be there.
+    ``room``: int64, shape (kinds, resources); ``eligible``: bool, shape (masks, kinds).
     """
 
     room: IntArray
@@ -165,7 +149,7 @@ class WidestNodes:
 
     @classmethod
     def of(cls, dense: Dense) -> WidestNodes:
-        """Look through the nodes of an instance."""
+        """The widest nodes of an instance."""
         nodes = np.unique(np.hstack([dense.free, dense.masks.T.astype(np.int64)]), axis=0)
         nodes = nodes[np.argsort(-nodes.sum(axis=1), kind="stable")]
         resources, kept = len(dense.resources), nodes[:0]
@@ -178,7 +162,7 @@ class WidestNodes:
         return cls(kept[:, :resources], kept[:, resources:].T.astype(bool))
 
     def hold(self, graph: CallingPods, parts: IntArray) -> BoolArray:
-        """Which parts fit on a node: bool, shape (parts,)."""
+        """Parts that fit on a node: bool, shape (parts,)."""
         asked = parts @ graph.requests
         refused = (parts > 0) @ ~self.eligible[list(graph.masks)]
         fits = np.all(np.less_equal(asked[:, None, :], self.room), axis=2)
@@ -188,26 +172,24 @@ class WidestNodes:
 
 @dataclass(frozen=True)
 class Splits:
-    """The connected parts of an AppGroup, what they lose, and the cheapest split.
+    """The connected parts of an AppGroup, their losses, and the cheapest split.
 
     Parameters
     ----------
-    graph
-        The AppGroup.
     parts
         int64, shape (parts, types).
     losses
         int64, shape (parts,), at least 0, in ``unit`` to a call.
     slack
-        What losses of a split that cuts ``least`` calls amount to.
+        Sum of the losses of a split that cuts ``least`` calls.
     unit
         Denominator of losses.
     least
         No split cuts fewer calls.
     cheapest
-        Parts (rows of ``parts``) of a split that cuts ``least`` calls; None where the search was cut short.
+        Rows of ``parts`` of a split that cuts ``least`` calls; None where the search was cut short.
     work
-        Deterministic time that it took.
+        Deterministic time of the search.
     """
 
     graph: CallingPods
@@ -225,25 +207,12 @@ class Splits:
         return self.graph.inside(self.parts)
 
     def parts_within(self, extra: int) -> IntArray:
-        """The parts of all splits that cut so many calls beyond the least, or fewer: int64, shape (parts, types)."""
+        """The parts of all splits that cut at most so many calls beyond the least: int64, shape (parts, types)."""
         return self.parts[self.losses <= self.slack + extra * self.unit]
 
 
 def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
-    """Look for the cheapest split.
-
-    Parameters
-    ----------
-    graph
-        The AppGroup.
-    widest
-        What a part has to fit on.
-
-    Returns
-    -------
-    Splits | None
-        None where it has too many parts to look at, or a pod that fits nowhere.
-    """
+    """Find the cheapest split; None where the AppGroup has too many parts to look at, or a pod that fits nowhere."""
     parts = _connected_parts(graph, widest)
     if parts is None or not parts.any(axis=0).all():
         return None
@@ -266,18 +235,8 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
 def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
     """Bound the calls that a split cuts, of an AppGroup with too many parts, by its workloads in two halves.
 
-    What a split cuts within each half, a split of the half alone cuts, too. Halves are drawn so that few calls are
-    between them (by the second eigenvector of the Laplacian).
-
-    Parameters
-    ----------
-    graph, widest
-        As for :func:`find_splits`.
-
-    Returns
-    -------
-    tuple[int, float]
-        No split cuts fewer calls; the deterministic time that it took.
+    A split cuts at least as many calls within each half as a split of that half alone. Halves are drawn with few calls
+    between them (by the second eigenvector of the Laplacian). Returned is the bound, with the deterministic time spent.
     """
     if len(graph.counts) == 1:
         return 0, 0.0
@@ -294,9 +253,8 @@ def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
 
 
 def _connected_parts(graph: CallingPods, widest: WidestNodes) -> IntArray | None:
-    """Parts that fit on a node and that calls hold together: int64, shape (parts, types); None: too many.
-
-    Each of them but a single pod is a smaller one and a pod that calls it or is called by it.
+    """int64, shape (parts, types); None: too many. Each but a single pod is a smaller one and a pod connected to it by
+    a call.
     """
     beside = (graph.calls + graph.calls.T) > 0
     found = np.eye(len(graph.counts), dtype=np.int64)
@@ -317,7 +275,7 @@ def _connected_parts(graph: CallingPods, widest: WidestNodes) -> IntArray | None
 
 
 def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
-    """Each row once; a row as one number, where the numbers are not too large, is found much faster."""
+    """A row as one number, where the numbers are not too large, is found much faster."""
     if math.prod((counts + 1).tolist()) >= 2**62:
         found: IntArray = np.unique(parts, axis=0)
         return found
@@ -326,7 +284,6 @@ def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
 
 
 def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.NDArray[np.float64], int]:
-    """What a pod of each type is worth in the relaxation, and the number of programs it took."""
     chosen = list(dict.fromkeys([*range(len(graph.counts)), *np.argsort(-pairs, kind="stable")[:PARTS_AT_ONCE]]))
     # No row lets a part be used more often than this; a bound that were met would have a price of its own.
     unbounded = 2 * int(graph.counts.max())
@@ -349,7 +306,7 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.N
 
 
 def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
-    """The prices in whole numbers, and their denominator: no part may be worth less than the calls inside of it."""
+    """In whole numbers no part may be worth less than the calls inside of it."""
     for most in SIMPLE:
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))
@@ -361,21 +318,9 @@ def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) ->
 
 
 class CoverSearch:
-    """Ways to put pods together from parts, each pod in one, by depth-first search.
+    """Ways to put pods together from parts, each pod in one, by depth-first search of at most so many steps.
 
-    Parameters
-    ----------
-    parts
-        int64, shape (parts, types).
-    losses
-        int64, shape (parts,), at least 0.
-    most
-        Steps that it may take.
-
-    Attributes
-    ----------
-    steps
-        Steps so far.
+    ``parts``: int64, shape (parts, types); ``losses``: int64, shape (parts,), at least 0.
     """
 
     def __init__(self, parts: IntArray, losses: IntArray, most: int) -> None:
@@ -389,15 +334,7 @@ class CoverSearch:
         return self.steps > self.most
 
     def covers(self, counts: IntArray, budget: int) -> Iterator[tuple[int, ...]]:
-        """Go through the ways whose losses are within a budget, as rows of the parts.
-
-        Parameters
-        ----------
-        counts
-            int64, shape (types,): pods.
-        budget
-            Most that losses may amount to.
-        """
+        """The ways whose losses sum to at most ``budget``, as rows of the parts; ``counts``: int64, shape (types,)."""
         chosen: list[int] = []
         ahead = [self._choices(counts, np.arange(len(self.parts)), budget)]
         while ahead:
@@ -417,7 +354,7 @@ class CoverSearch:
     def _choices(
         self, left: IntArray, candidates: IntArray, budget: int
     ) -> Iterator[tuple[int, IntArray, IntArray, int]]:
-        """Parts for a pod of the type that fewest parts have; what is left then: of pods, of parts, of the budget."""
+        """Starts with the type that fewest parts have."""
         self.steps += 1
         if self.cut_short:
             return
@@ -434,17 +371,7 @@ class CoverSearch:
 class AppGroupSplits:
     """The splits of all AppGroups of an instance; equal AppGroups are looked at once.
 
-    Parameters
-    ----------
-    dense, network
-        The instance and its network.
-
-    Attributes
-    ----------
-    classes
-        AppGroup to the classes of its pending pods.
-    spent
-        Deterministic time so far.
+    ``classes``: AppGroup to the classes of its pending pods; ``spent``: deterministic time so far.
     """
 
     def __init__(self, dense: Dense, network: DenseNetwork) -> None:
@@ -460,7 +387,7 @@ class AppGroupSplits:
 
     @cached_property
     def widest(self) -> WidestNodes:
-        """The widest nodes."""
+        """The widest nodes of the instance."""
         return WidestNodes.of(self.dense)
 
     def graph(self, app: int) -> CallingPods:
@@ -478,7 +405,7 @@ class AppGroupSplits:
         return self._splits[graph.signature]
 
     def least(self, app: int) -> int:
-        """Calls among the pending pods of an AppGroup that are between two nodes in every placement of all of them."""
+        """Calls of an AppGroup's pending pods that are between two nodes in every placement of all of them."""
         graph, splits = self.graph(app), self.of(app)
         if splits is not None:
             return splits.least
@@ -490,15 +417,9 @@ class AppGroupSplits:
     def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
         """Bound ``networkCost`` of all placements that place every pod: each AppGroup alone, in its cheapest split.
 
-        Parameters
-        ----------
-        seconds, work
-            What it may take, about; AppGroups that are not looked at by then count by :class:`CallCosts` alone.
-
-        Returns
-        -------
-        tuple[int, bool]
-            The bound, and whether all AppGroups were looked at.
+        AppGroups that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
+        Returned is the
+        bound, and whether all were looked at.
         """
         end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])

@@ -1,14 +1,15 @@
-"""How many pods of each class a placement can have at most: what cannot stand alone adds nothing to any bound.
+"""Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
-Room of nodes and domains is counted as far as pods can use it, in several ways. What is left over on a node whatever
-goes there is no room: of 3 GPUs pods of 2 use 2. Where every pod with a GPU asks for at least 4 cores with it, 10 free
-cores are room for 2 GPUs, however many are free.
+Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
+cores
+with it, 10 free cores are room for 2 GPUs.
 
-A group is put alone on what running pods leave. What counting then excludes, no placement has: other new pods only take
-room away. Counted are nodes with room for a pod of the class, the domains that the tier limits (C7) of the group and of
-its subgroups leave, resources and pieces of one size in each of them, room in queues (C11), and whether what is left
-makes subgroups (C6) and the group (C5) ready. Groups that no rule can tell apart are counted once; those that
-neighbours shut out (:mod:`placer.bounds.neighbour_limits`) are left out.
+A group is put alone on the room that running pods leave, since other new pods only take room away. Counted are nodes
+with room for a pod of the class, domains within the tier limits (C7) of group and subgroups, resources and pieces of
+one
+size in each of them, room in queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
+that no rule can tell apart are counted once; those that neighbours shut out (:mod:`placer.bounds.neighbour_limits`) are
+left out.
 """
 
 from __future__ import annotations
@@ -53,18 +54,9 @@ EXACT_ROOM = 20_000
 
 
 def usable(request: IntArray, free: IntArray) -> IntArray:
-    """Bound what pods on one node can take together of each resource.
+    """Most that pods on one node can take together of each resource: int64, shape (nodes, resources), at most ``free``.
 
-    Parameters
-    ----------
-    request
-        int64, shape (shapes, resources): requests of all pods that may go to the nodes.
-    free
-        int64, shape (nodes, resources), at least 0.
-
-    Returns
-    -------
-    int64, shape (nodes, resources), at most ``free``.
+    ``request``: int64, shape (shapes, resources), of all pods that may go there; ``free``: at least 0.
     """
     found = free.copy()
     there = np.flatnonzero(free.any(axis=0)).tolist()  # a resource that no node has limits nothing that fits
@@ -84,7 +76,7 @@ def usable(request: IntArray, free: IntArray) -> IntArray:
 
 
 def _most_per(request: IntArray, resource: int, other: int) -> Fraction | None:
-    """Most of a resource that comes with a unit of another one; None where it comes without."""
+    """None where the resource comes without the other one."""
     asking = request[request[:, resource] > 0][:, [resource, other]]
     if (asking[:, 1] == 0).any():
         return None
@@ -96,7 +88,7 @@ def _most_per(request: IntArray, resource: int, other: int) -> Fraction | None:
 
 
 def _sums_of(amounts: list[int], most: int) -> int:
-    """All sums up to ``most`` of the amounts, each used any number of times: bit i is set where i is a sum."""
+    """Bit i is set where i is a sum."""
     sums, within = 1, (1 << (most + 1)) - 1
     for amount in amounts:
         step = amount
@@ -106,20 +98,13 @@ def _sums_of(amounts: list[int], most: int) -> int:
     return sums
 
 
-#: So many numbers are kept.
 NUMBERS = 2_000_000
 
 K = TypeVar("K", bound=Hashable)
 
 
 class ArrayCache(Generic[K]):
-    """Arrays by key; all are forgotten when they would be more than :data:`NUMBERS` numbers.
-
-    Parameters
-    ----------
-    make
-        Works out the array of a key.
-    """
+    """Arrays by key, made by ``make``; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
 
     def __init__(self, make: Callable[[K], npt.NDArray[np.int64]]) -> None:
         self._make = make
@@ -137,17 +122,11 @@ class ArrayCache(Generic[K]):
         return self._known[key]
 
 
-#: So many sets of eligible shapes are told apart.
 MOST_SETS = 48
 
 
 class Shapes:
     """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there).
-
-    Parameters
-    ----------
-    dense
-        The instance.
 
     Attributes
     ----------
@@ -196,7 +175,7 @@ class Shapes:
         return free
 
     def fits(self, shape: int) -> IntArray:
-        """How many pods of a shape a node of each kind holds alone, at most all pods: int64, shape (kinds,)."""
+        """Pods of a shape that a node of each kind holds alone, at most all pods: int64, shape (kinds,)."""
         return self._fits[shape]
 
     def _fits_of(self, shape: int) -> IntArray:
@@ -225,7 +204,7 @@ class Shapes:
 
     @cached_property
     def most(self) -> IntArray:
-        """How many pods of each shape all nodes hold: int64, shape (shapes,)."""
+        """Pods of each shape that all nodes hold: int64, shape (shapes,)."""
         return np.array([self.fits(shape) @ self.nodes for shape in range(len(self._classes))], dtype=np.int64)
 
 
@@ -245,16 +224,16 @@ def region_of(dense: Dense, scope: int) -> Region:
 
 @dataclass(frozen=True)
 class RoomMeasure:
-    """A way to count room that no packing beats, since the pods of a node never take more pieces than it has.
+    """A count of room that no packing beats, since the pods of a node never take more pieces than it has.
 
     Parameters
     ----------
     resource
-        The resource whose pieces are counted; -1: pods of one shape.
+        Whose pieces are counted; -1: pods of one shape.
     size
-        How large a piece is (1: the amount itself), or the shape.
+        Of a piece (1: the amount itself), or the shape.
     masks
-        Rows of eligibility: a node counts that one of them allows.
+        A node counts that one of these rows of eligibility allows.
     """
 
     resource: int
@@ -270,12 +249,12 @@ class Within:
     end: IntArray
 
     def sums(self, prefix: IntArray) -> IntArray:
-        """Sum inside each domain of what ``prefix``, shape (nodes + 1,), sums up node by node."""
+        """Sum inside each domain, from ``prefix``, shape (nodes + 1,), of sums node by node."""
         found: IntArray = prefix[self.end] - prefix[self.begin]
         return found
 
     def inside(self, outer: Within) -> tuple[Within, IntArray]:
-        """What these domains and the outer ones have in common, and for each part the index of the outer one.
+        """Intersections of these domains and the outer ones, and for each the index of the outer one.
 
         Of two domains that have anything in common, one holds the other.
         """
@@ -292,13 +271,7 @@ class Within:
 
 
 class DomainRooms:
-    """Room of domains on the empty rest.
-
-    Parameters
-    ----------
-    dense, shapes
-        The instance.
-    """
+    """Room of domains without new pods."""
 
     def __init__(self, dense: Dense, shapes: Shapes) -> None:
         self.dense, self.shapes = dense, shapes
@@ -349,7 +322,7 @@ class DomainRooms:
         return np.where(allowed, self.shapes.free[:, measure.resource] // measure.size, 0)
 
     def costs(self, measures: Iterable[RoomMeasure], shapes: Sequence[int]) -> IntArray:
-        """What a pod of each shape takes by each measure: int64, shape (shapes, measures)."""
+        """Costs of a pod of each shape by each measure: int64, shape (shapes, measures)."""
         columns = [self._cost(measure, np.array(shapes, dtype=np.int64)) for measure in measures]
         return np.array(columns, dtype=np.int64).reshape(len(columns), len(shapes)).T
 
@@ -367,15 +340,14 @@ class SubGroupPods:
     Parameters
     ----------
     policy
-        Index of the policy that takes them; -1: none.
+        -1: none.
     short
-        New pods it needs before it may have any; 0: it needs none.
+        New pods that it needs before it may have any; 0: none.
     region
         Where all its pods must be together.
-    shapes, roles, rows
-        Per class: its shape, its role ("" where the group asks for none), the queue rows it counts against.
-    sizes
-        Per class: how many pods there are, or can be placed.
+    shapes, roles, rows, sizes
+        Per class: shape, role ("" where the group asks for none), queue rows, and how many pods there are or can be
+        placed.
     """
 
     policy: int
@@ -389,12 +361,10 @@ class SubGroupPods:
 
 @dataclass(frozen=True)
 class EqualGroups:
-    """Equal groups.
+    """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
 
     Parameters
     ----------
-    priority, need_weight, short, short_by_role, short_by_policy
-        As in :class:`placer.dense.DenseGroup`.
     region
         Where all pods of a group must be together.
     sub_groups
@@ -444,16 +414,9 @@ class EqualGroups:
         return replace(self, sub_groups=tuple(sub_groups))
 
     def least(self, costs: IntArray) -> IntArray:
-        """Least that a group costs which is ready.
+        """Least cost of a ready group: int64, shape (measures,), the largest over the demands of C5 and C6.
 
-        Parameters
-        ----------
-        costs
-            int64, shape (classes, measures), at least 0: what one pod of each class costs, subgroup after subgroup.
-
-        Returns
-        -------
-        int64, shape (measures,); what holds for each demand of C5 and C6 by itself, the largest of them.
+        ``costs``: int64, shape (classes, measures), at least 0, of one pod of each class, subgroup after subgroup.
         """
         sizes = np.array(self.sizes, dtype=np.int64)
         found = cheapest(costs, sizes, self.short)
@@ -482,20 +445,9 @@ class EqualGroups:
 
 
 def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
-    """Cost of the cheapest pods.
+    """Cost of the cheapest ``count`` pods (all, if there are fewer): int64, shape (measures,).
 
-    Parameters
-    ----------
-    costs
-        int64, shape (classes, measures).
-    sizes
-        int64, shape (classes,): pods per class.
-    count
-        How many pods; of fewer there are, all.
-
-    Returns
-    -------
-    int64, shape (measures,).
+    ``costs``: int64, shape (classes, measures); ``sizes``: int64, shape (classes,).
     """
     if len(costs) == 1:
         one: IntArray = costs[0] * min(count, int(sizes[0]))
@@ -508,15 +460,7 @@ def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
 
 
 def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ...]:
-    """Find groups that no rule about placing can tell apart.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    shape_of
-        int64, shape (classes,): shape of each class.
-    """
+    """Find groups that no rule about placing can tell apart; ``shape_of``: int64, shape (classes,)."""
 
     def seen(index: int) -> tuple[int, str, tuple[int, ...], int]:
         one = dense.classes[index]
@@ -547,11 +491,6 @@ def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]])
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-
     Attributes
     ----------
     groups
@@ -559,7 +498,7 @@ class StandaloneLimits:
     sizes
         int64, shape (classes,): most pods of each class that a placement has.
     neighbours
-        What neighbours let in at most.
+        Limits by neighbours.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -581,18 +520,16 @@ class StandaloneLimits:
         self.groups: tuple[EqualGroups, ...] = tuple(found)
 
     def _room(self, index: int) -> IntArray:
-        """How many pods of a class each node holds alone: int64, shape (nodes,)."""
         found: IntArray = self.shapes.fits(int(self.shapes.of_class[index]))[self.shapes.of_node]
         return found
 
     def _let_in(self, group: EqualGroups) -> EqualGroups:
-        """The same without those that neighbours shut out."""
         out, classes = self.neighbours.shut_out, self.dense.classes
         members = (each for each in group.members if not each or classes[each[0]].group not in out)
         return replace(group, members=tuple(members)) if out else group
 
     def _sizes(self, group: EqualGroups) -> IntArray:
-        """Most pods per class of a group: in the best of the domains where it can be ready."""
+        """Counts the best of the domains where the group can be ready."""
         group = group.resized(self._by_nodes_and_queues(group))
         stands = [self._stands[sub, group.region] for sub in group.sub_groups]
         able = self._ready(group, stands)
@@ -613,12 +550,8 @@ class StandaloneLimits:
         return sizes
 
     def _stand(self, key: tuple[SubGroupPods, Region]) -> IntArray:
-        """Count a subgroup in every domain of its own inside those of its group; the best one counts.
-
-        Returns
-        -------
-        int64, shape (1 + classes, domains of the group): most pods in all, then of each class; 0 where the subgroup
-        cannot be ready.
+        """int64, shape (1 + classes, domains of the group): most pods in all, then of each class; 0 where it cannot be
+        ready.
         """
         sub, outer = key
         above = self.rooms.within(sub.region, outer)[1]
@@ -637,7 +570,7 @@ class StandaloneLimits:
         return best.T
 
     def _ready(self, group: EqualGroups, stands: Sequence[IntArray]) -> BoolArray:
-        """Where the counts that C5 asks for can be reached: bool, shape (domains,)."""
+        """C5, in each domain: bool, shape (domains,)."""
         pods = np.array([stand[0] for stand in stands])
         able: BoolArray = pods.sum(axis=0) >= max(1, group.short)
         roles = np.array([role for sub in group.sub_groups for role in sub.roles])
@@ -650,19 +583,18 @@ class StandaloneLimits:
         return able
 
     def _together(self, group: EqualGroups) -> BoolArray:
-        """Where there is room for the least that makes the group ready: bool, shape (domains,)."""
+        """bool, shape (domains,)."""
         measures = self.measures(group.shapes)
         least = group.least(self.rooms.costs(measures, group.shapes))
         return self._hold(least, measures, group.region, None)
 
     def _hold(self, least: IntArray, measures: Sequence[RoomMeasure], region: Region, outer: Region) -> BoolArray:
-        """Domains with room for ``least``, shape (measures,), by every measure."""
+        """``least`` has shape (measures,), the result (domains,)."""
         rooms = np.array([self.rooms.of(measure, region, outer) for measure in measures])
         held: BoolArray = np.logical_and.reduce(rooms >= least[:, None])
         return held
 
     def _queues_allow(self, group: EqualGroups) -> bool:
-        """Whether each queue has room for the least that makes the group ready."""
         for number in {row for rows in group.rows for row in rows}:
             row = self.dense.queue_rows[number]
             asked = [

@@ -1,11 +1,11 @@
-"""Status of an AppGroup: the order of its workloads, and how far it has come.
+"""Status of an AppGroup: the order of its workloads, and its progress.
 
-Where this differs from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2):
+Differences from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2):
 
-* The order is that of the algorithm also where the name of a workload is not its selector. The controller sorts by
-  name and looks the result up by selector, fails in every shipped AppGroup, and stores the order of the selectors.
-* It is that of the spec as it stands. The controller leaves an edited spec alone for 24 hours.
-* A workload without any dependency has its place too; the controller gives it none.
+* The order is that of the algorithm even where a workload's name is not its selector. The controller sorts by name,
+  looks the result up by selector, fails in every shipped AppGroup, and stores the order of the selectors.
+* It is that of the present spec. The controller leaves an edited spec alone for 24 hours.
+* A workload without any dependency has its place, too; the controller gives it none.
 * ``scheduleStartTime`` is set; the controller never does.
 * The spec is not touched; the controller sorts the user's list of workloads.
 """
@@ -36,23 +36,11 @@ def app_group_statuses(
     replica_sets: Iterable[ReplicaSetManifest],
     now: datetime,
 ) -> dict[Key, Document]:
-    """Make the status of every AppGroup.
+    """Status of every AppGroup by namespace and name, sorted, each as of :func:`app_group_status`.
 
-    Parameters
-    ----------
-    app_groups
-        All of them: a pod's label says only a name.
-    pods
-        All pods, of any namespace and scheduler.
-    replica_sets
-        They lead from a pod to its Deployment.
-    now
-        The time, with a time zone.
-
-    Returns
-    -------
-    dict
-        Namespace and name to what :func:`app_group_status` makes, sorted.
+    ``app_groups`` and ``pods`` must be complete, since a pod's label has only a name; ``replica_sets`` lead from a pod
+    to its
+    Deployment; ``now`` has a time zone.
     """
     written = sorted(
         app_groups, key=lambda each: each.group == APP_GROUP_API
@@ -69,31 +57,17 @@ def app_group_statuses(
 
 
 def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
-    """Make the status of one AppGroup.
+    """Status of one AppGroup with its pods, as Kubernetes writes it; ``now`` has a time zone.
 
-    Parameters
-    ----------
-    app_group
-        The object; of its status the times are kept as long as they hold.
-    pods
-        The pods that belong to it.
-    now
-        The time, with a time zone.
-
-    Returns
-    -------
-    dict
-        The status as Kubernetes writes it.
-
-        ``runningWorkloads``
-            Pods in phase Running that are not being deleted.
-        ``scheduleStartTime``
-            When the first of the pods got its node; kept once it is there, left out while no pod has one.
-        ``topologyOrder``
-            Every workload with its place, from 1, sorted by selector, as the TopologicalSort plugin searches it. With
-            dependencies in a circle the order is that of the spec.
-        ``topologyCalculationTime``
-            When the order last became another one.
+    ``runningWorkloads``
+        Pods in phase Running that are not being deleted.
+    ``scheduleStartTime``
+        When the first of the pods got its node; kept once it is there, left out while no pod has one.
+    ``topologyOrder``
+        Every workload with its place, from 1, sorted by selector, as the TopologicalSort plugin searches it. With
+        dependencies in a circle the order is that of the spec.
+    ``topologyCalculationTime``
+        When the order last changed.
     """
     present = list(pods)
     before = app_group.status or AppGroupStatus()
@@ -114,7 +88,6 @@ def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
 
 
 def _topology_order(app_group: AppGroupManifest) -> list[Document]:
-    """Every workload with its place, sorted by selector."""
     (application,) = read_app_groups([app_group], Findings()).values()
     calls: dict[str, list[str]] = {}
     for dependency in application.app_group.dependencies:
@@ -125,7 +98,6 @@ def _topology_order(app_group: AppGroupManifest) -> list[Document]:
 
 
 def _references(app_group: AppGroupManifest) -> dict[str, AppGroupWorkload]:
-    """What a workload is called to how it is referred to: by the list of workloads, else by who calls it."""
     listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
     called = [each.workload for one in listed for each in one.dependencies or ()]
     return {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
@@ -148,7 +120,7 @@ def _runs(pod: PodManifest) -> bool:
 
 
 def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
-    """When a pod got its node; where the object does not say, the first moment that it is known; None without node."""
+    """Where the object has no time, the first moment that the node is known."""
     if not pod.spec.node_name:
         return None
     status = pod.status

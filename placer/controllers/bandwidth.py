@@ -1,12 +1,10 @@
-"""How much of each link's bandwidth is taken by the pods that run.
+"""How much of each link's bandwidth running pods take.
 
-Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e):
+Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e):
 
-* Everything is counted anew from the pods that are there. The controller adds at every update of a pod and takes off
-  from the wrong place, so that its number only grows; and since it never starts to look at AppGroups, it counts
-  nothing at all.
-* A dependency counts for all pairs of its pods, whichever of the two came last; the controller looks at a pod's own
-  outgoing dependencies only.
+* Everything is counted from the pods that are there. The controller adds at every update of a pod and subtracts in the
+  wrong place, so its number only grows; and since it never starts to look at AppGroups, it counts nothing at all.
+* A dependency counts for all pairs of its pods; the controller looks at the outgoing dependencies of a pod only.
 """
 
 from __future__ import annotations
@@ -20,18 +18,11 @@ __all__ = ["allocated_bandwidth"]
 
 
 def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
-    """Sum up what pods that have their node take of every link.
+    """Link to the bit/s that pods with a node take, sorted; an unused link is absent.
 
-    Parameters
-    ----------
-    instance
-        Its bound pods count, those being deleted too until they are gone (C9); pending ones do not. Which
-        NetworkTopology decides does not matter: regions and zones are those of the nodes' labels.
-
-    Returns
-    -------
-    dict
-        Link to bit/s, sorted; a link that nothing is taken of is absent.
+    Pods being deleted count until they are gone (C9), pending ones do not. Regions and zones come from the nodes'
+    labels,
+    whichever NetworkTopology decides.
     """
     network = Network(Key("", ""), areas_of(instance.nodes))
     taken: Counter[Link] = Counter()
@@ -49,6 +40,5 @@ def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
 
 
 def _spread(instance: Instance, network: Network, group: Key, workload: str) -> Spread:
-    """Where the pods of a workload are."""
     pods = instance.workload_pods.get((group, workload), ())
     return Spread(network, (pod.node for pod in pods if pod.state.on_node and pod.node is not None))

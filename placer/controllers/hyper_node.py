@@ -1,9 +1,9 @@
 """Status of a HyperNode: how many nodes are in it, and whether it is as it was meant.
 
-Where this differs from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``):
+Differences from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``):
 
-* ``nodeCount`` is what the field's description says, the nodes that are in the HyperNode, at any depth. The controller
-  counts names of members: of a HyperNode of HyperNodes those, and nodes that do not exist too.
+* ``nodeCount`` is the number of nodes in the HyperNode, at any depth, as the field's description states. The controller
+  counts names of members: HyperNodes, and nodes that do not exist, too.
 * There is a condition; the controller never writes one. A HyperNode that is left out of the tree has no count.
 """
 
@@ -19,36 +19,20 @@ from placer.instance import Finding, Instance
 
 __all__ = ["CONSISTENT", "hyper_node_statuses"]
 
-#: Type of the condition.
 CONSISTENT = "placer.dev/Consistent"
-#: Most characters of its message.
 _MESSAGE = 1000
 
 Document = Mapping[str, Any]
 
 
 def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: datetime) -> dict[str, dict[str, Any]]:
-    """Make the status of HyperNodes.
+    """HyperNode to its status; ``written`` are the objects in the form of their JSON, ``now`` has a time zone.
 
-    Parameters
-    ----------
-    written
-        The objects as they stand, in the form of their JSON.
-    instance
-        What they were read into.
-    now
-        The time, with a time zone.
-
-    Returns
-    -------
-    dict
-        Name to status.
-
-        ``nodeCount``
-            Existing nodes in it and in what is below it; left out where it is not in the tree.
-        ``conditions``
-            One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or
-            ``BrokenBelow`` where it is left out for what is below it. Its time is kept as long as its status is.
+    ``nodeCount``
+        Existing nodes in it and below it; left out where it is not in the tree.
+    ``conditions``
+        One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or
+        ``BrokenBelow`` where HyperNodes below it are broken. Its time is kept as long as its status is.
     """
     tree, counts = instance.topology, Counter[str]()
     for each in tree.hyper_nodes.values():
@@ -66,7 +50,6 @@ def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: da
 
 
 def _condition(findings: Iterable[Finding], *, is_whole: bool) -> dict[str, str]:
-    """What the condition says, but for the time."""
     said, reason = list(findings), ""
     if said:
         reason, message = said[0].code, "; ".join(each.message for each in said)[:_MESSAGE]

@@ -1,13 +1,13 @@
-"""Spec and status of a NetworkTopology: a list of measured costs beside the user's own, and what is taken of links.
+"""Spec and status of a NetworkTopology: a list of measured costs next to the user's own, and the used bandwidth of
+links.
 
-Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides what
-``placer.instance.network_topologies`` and ``bandwidth`` say:
+Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides those of
+``placer.instance.network_topologies`` and ``bandwidth``:
 
-* All lists of the user stay as they are, with every field in them. The controller keeps ``UserDefined`` and drops
-  all others.
+* All lists of the user keep every field. The controller keeps ``UserDefined`` and drops all others.
 * A capacity that is not given is none. The controller writes 1G.
-* ``weightCalculationTime`` is when costs last changed, and they are computed whenever this is called. The controller
-  computes when the object is edited.
+* ``weightCalculationTime`` is the last change of costs, and each call computes them. The controller computes when the
+  object is edited.
 """
 
 from __future__ import annotations
@@ -47,16 +47,10 @@ _KEYS = {REGION: REGION_LABEL, ZONE: ZONE_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyUpdate:
-    """What is to be written.
+    """The whole ``spec.weights`` (the user's lists as they are, and the one of measured costs) and status to be
+    written.
 
-    Parameters
-    ----------
-    weights
-        ``spec.weights``, all of it: the user's lists as they stand, and the one of measured costs.
-    status
-        The status, all of it.
-    findings
-        Measurements that could not be used.
+    ``findings`` are measurements that could not be used.
     """
 
     weights: list[Document]
@@ -74,31 +68,26 @@ def network_topology_update(
     percentile: int = 90,
     unit: int = MILLISECOND,
 ) -> NetworkTopologyUpdate:
-    """Compute what a NetworkTopology should say.
+    """Compute the lists and the status of a NetworkTopology.
+
+    A measured list keeps its place, else it comes last; there is none where nothing is measured.
 
     Parameters
     ----------
     written
-        The object as it stands, in the form of its JSON.
-    nodes
-        The nodes by name.
+        The object in the form of its JSON.
     config_map
-        The measurements that it names; None where it names none or there is none: then measured costs stay as they
-        are.
+        The measurements that it names; None: measured costs do not change.
     allocated
-        What :func:`~placer.controllers.bandwidth.allocated_bandwidth` says; it is written beside measured costs, and
-        never into a list of the user.
+        From :func:`~placer.controllers.bandwidth.allocated_bandwidth`; written next to measured costs, and never into a
+        list
+        of the user.
     now
-        The time, with a time zone.
+        With a time zone.
     percentile
         Of the measurements.
     unit
         Microseconds that cost 1.
-
-    Returns
-    -------
-    NetworkTopologyUpdate
-        A measured list is in the place that it had, else the last one; there is none where nothing is measured.
     """
     lists: list[Document] = list((written.get("spec") or {}).get("weights") or ())
     before = _named(written, NETPERF_COSTS)
@@ -117,7 +106,7 @@ def network_topology_update(
 def _status(
     written: Document, nodes: int, costs: Mapping[Link, int], old: Mapping[Link, int], now: datetime
 ) -> Document:
-    """Make the status; the time of calculation is that of the last costs that differ from those before."""
+    """The time of calculation is that of the last costs that differ from those before."""
     calculated = (written.get("status") or {}).get("weightCalculationTime")
     if costs != old or (costs and calculated is None):
         calculated = timestamp(now)
@@ -125,7 +114,7 @@ def _status(
 
 
 def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Document) -> Document | None:
-    """Make the measured list; a capacity is that of ``UserDefined``, else what the list had; other fields stay."""
+    """A capacity is that of ``UserDefined``, else that of the old list; other fields stay."""
     group = str(written.get("apiVersion") or "").rpartition("/")[0]
     names = _PROPOSED if group == _PROPOSED_GROUP else _SHIPPED
     user, before = (dict(_entries(_named(written, name))) for name in (_USER_DEFINED, NETPERF_COSTS))
@@ -148,12 +137,10 @@ def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Doc
 
 
 def _named(written: Document, name: str) -> Document | None:
-    """One list of a NetworkTopology."""
     return next((each for each in (written.get("spec") or {}).get("weights") or () if each.get("name") == name), None)
 
 
 def _entries(written: Document | None) -> Iterator[tuple[Link, Document]]:
-    """Every entry of a list with the link that it is about, in either spelling."""
     for topology in _either(written or {}, "topologies"):
         kind = next((kind for kind, key in _KEYS.items() if key == topology.get("topologyKey")), None)
         for origin in _either(topology, "origins") if kind is not None else ():
@@ -162,6 +149,5 @@ def _entries(written: Document | None) -> Iterator[tuple[Link, Document]]:
 
 
 def _either(written: Document, level: str) -> list[Document]:
-    """A list under its shipped name or, where that is left out, under the KEP's."""
     shipped, proposed = (written.get(getattr(names, level)) for names in (_SHIPPED, _PROPOSED))
     return list(proposed or () if shipped is None else shipped)

@@ -8,12 +8,7 @@ __all__ = ["timestamp"]
 
 
 def timestamp(time: datetime) -> str:
-    """Write a time as Kubernetes does: UTC, whole seconds, rounded down.
-
-    Raises
-    ------
-    ValueError
-        The time has no time zone.
+    """Write a time as Kubernetes does: UTC, whole seconds, rounded down; without a time zone a :class:`ValueError`.
 
     Examples
     --------

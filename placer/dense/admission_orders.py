@@ -1,12 +1,11 @@
-"""In which orders a kubelet admits a set of pods: in any, by creation time, only in some, in none (C10).
+"""Orders in which a kubelet admits a set of pods: any, by creation time, only some, none (C10).
 
-What the kubelet takes depends on what came before, so pods that fit together may still be refused. The kubelet sorts
-pods that reach it together by creation time, and pods created in the same second come in any order among themselves.
-So an order that always works is better than one that works by creation time, and that is better than one that works
-only if each pod is bound after the kubelet's answer to the one before.
+Pods that fit together may still be refused, depending on the order. The kubelet sorts pods that arrive together by
+creation time, and those of the same second come in any order. So an order that always works is best, then one by
+creation time, then one in which each pod is bound after the kubelet's answer to the one before.
 
-Equal pods are counted and not named, and the zones' room tells all that matters of what came before; so a handful of
-pods has few situations, and all of them are looked at. :data:`LIMIT` bounds that.
+Equal pods are counted, and the zones' room holds all that matters of earlier ones. So a handful of pods has few
+situations, and all are looked at, up to :data:`LIMIT`.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ LIMIT = 20_000
 #: The lowest zone and class: any pod may come after it.
 _ANY = (0, 0)
 
-#: How many pods of each class are still to come.
 _Counts = tuple[int, ...]
 
 
 class Orders(Enum):
-    """Which orders work, best first."""
+    """The orders that work, best first."""
 
     ANY = "any order"
     CREATION = "creation order"  #: whatever the order of those created in the same second
@@ -51,7 +49,7 @@ class Ordering:
     sequence
         Positions of the pods in an order that works; by creation time where that works. None with ``Orders.NONE``.
     proved
-        Whether nothing better holds; False where :data:`LIMIT` ended a question before its answer.
+        Whether nothing better holds; False where :data:`LIMIT` ended a question.
     """
 
     orders: Orders
@@ -59,8 +57,7 @@ class Ordering:
     proved: bool = True
 
 
-class _TooMany(Exception):
-    """The limit is reached."""
+class _TooMany(Exception): ...
 
 
 def find_order(
@@ -73,28 +70,24 @@ def find_order(
     tell_any: bool = True,
     limit: int = LIMIT,
 ) -> Ordering:
-    """Find out in which orders pods are admitted, and give a good one.
+    """Find the orders in which pods are admitted, and give a good one.
 
     Parameters
     ----------
-    kubelet, state
-        The node, and what its zones have left before.
+    state
+        Room of the zones before.
     pods
-        What each pod is to this kubelet; those that are nothing to it are better left out.
+        As this kubelet sees each; leave out pods that it does not align.
     created
-        When each pod was created, seconds.
+        Seconds.
     hint
-        Positions in an order that may work, tried before any other is looked for; empty: none is known. Pods of one
-        container each that were given zones may be bound in the order of these.
+        Positions in an order that is tried first; empty: none. Pods of one container each that were given zones may be
+        bound
+        in the order of these.
     tell_any
-        Whether it matters if any order works; where it does not, ``Orders.CREATION`` may stand for both.
+        Whether it matters if any order works; else ``Orders.CREATION`` may stand for both.
     limit
         Most admissions to try for each of the three questions.
-
-    Returns
-    -------
-    Ordering
-        See there.
     """
     search = _OrderSearch(kubelet, state, pods, created, limit)
     proved = True
@@ -111,16 +104,9 @@ def find_order(
 
 
 def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
-    """An order in which pods of whatever age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
+    """An order in which pods of any age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
 
-    Parameters
-    ----------
-    kubelet, state
-        The node, and what its zones have left before.
-    pods
-        What each pod is to this kubelet.
-    limit
-        Most admissions to try.
+    At most ``limit`` admissions are tried.
     """
     search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
@@ -144,7 +130,7 @@ class _OrderSearch:
         self.left = limit
 
     def by_creation(self) -> bool:
-        """Whether every order works that keeps to creation times."""
+        """Whether every order that keeps to creation times works."""
         self.left = self.limit
         states: set[State] | None = {self.state}
         for _, together in groupby(self.oldest_first, key=lambda index: self.created[index]):
@@ -152,7 +138,7 @@ class _OrderSearch:
         return states is not None
 
     def any_or_creation(self, tell_any: bool) -> tuple[Orders, tuple[int, ...], bool]:
-        """Which of the two it is, where creation order works: orders, sequence, proved."""
+        """Where creation order works, whether any does: orders, sequence, proved."""
         if len(set(self.created)) <= 1:
             return Orders.ANY, self.oldest_first, True
         if not tell_any:
@@ -183,7 +169,6 @@ class _OrderSearch:
         return tuple(next(members[number]) for number in classes)
 
     def _members(self, number: int) -> Iterator[int]:
-        """Pods of a class, oldest first."""
         return (index for index in self.oldest_first if self.class_of[self.pods[index]] == number)
 
     def _counts(self, pods: Iterator[int] | range) -> _Counts:
@@ -200,7 +185,7 @@ class _OrderSearch:
         return self.kubelet.admit_all(self.state, (self.pods[index] for index in order)) is not None
 
     def _finals(self, states: set[State], counts: _Counts) -> set[State] | None:
-        """Every situation that pods lead to, in whatever order they come; None if one of them is ever refused."""
+        """None if a pod is refused in any situation."""
         level: dict[_Counts, set[State]] = {counts: states}
         for _ in range(sum(counts)):
             following: dict[_Counts, set[State]] = {}
@@ -220,13 +205,15 @@ class _OrderSearch:
     def _walk(
         self, still: _Counts, state: State, take: int, last: tuple[int, int], dead: set[object]
     ) -> tuple[int, ...] | None:
-        """Classes of an order that works from here, ``take`` being what is still to be taken.
+        """Classes of an order that works from here, with ``take`` still to be taken.
 
-        Two pods that are one unit each and come one after the other lead to the same situation either way unless the
-        second one goes to a higher zone, so only orders are looked at in which zones, then classes, do not fall;
-        ``last`` is zone and class of such a pod just before, the lowest where there was none. Hence, where only such
-        pods are left, room for one of them in a lower zone leads nowhere. A situation that leads nowhere is entered
-        once.
+        Two single-unit pods in a row lead to the same situation either way unless the second goes to a higher zone, so
+        only
+        orders with ascending zones, then classes, are looked at. ``last`` is zone and class of such a pod just before,
+        the
+        lowest where there was none. Hence, where only such pods are left, room for one of them in a lower zone leads
+        nowhere.
+        A situation that leads nowhere is entered once.
         """
         if not any(still):
             return ()
@@ -243,7 +230,6 @@ class _OrderSearch:
     def _next(
         self, still: _Counts, state: State, take: int, last: tuple[int, int]
     ) -> Iterator[tuple[int, State, tuple[int, int]]]:
-        """Classes of which a pod may come next, with the situation after it and the ``last`` that it is then."""
         coming = [number for number, count in enumerate(still) if count]
         units = [self.classes[number] for number in coming]
         first = last[0] if all(map(is_plain, units)) else 0
@@ -259,12 +245,12 @@ class _OrderSearch:
 def is_plain(units: Units) -> bool:
     """Whether a pod is one unit for one zone that keeps all it needs.
 
-    Where all pods of a node are, an order that the kubelet admits exists if and only if they can be dealt out to the
-    zones: bound zone by zone, lowest first, each finds its zone or a lower one.
+    If all pods of a node are, the kubelet admits some order exactly where they can be dealt out to the zones: bound
+    zone by
+    zone, lowest first, each finds its zone or a lower one.
     """
     return len(units) == 1 and units[0].width == 1 and units[0].take == units[0].need
 
 
 def _less(counts: _Counts, number: int) -> _Counts:
-    """One pod fewer to come."""
     return (*counts[:number], counts[number] - 1, *counts[number + 1 :])

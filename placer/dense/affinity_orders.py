@@ -1,8 +1,8 @@
-"""Orders in which pods are bound so that each is admitted by those before it and by running pods (C12).
+"""Orders of binding in which each pod is admitted by those before it and by running pods (C12).
 
-A pod that more pods are around is admitted all the sooner, so whatever is admitted comes at once, with one exception:
-where nothing matches yet, a pod that matches its terms itself may be the first, and a pod that matches them and comes
-before it takes that away. Only these are choices, and they are tried one after the other.
+More pods around only help, so every admitted pod is bound at once, with one exception. Where nothing matches yet, a pod
+that matches its own terms may be the first, and a pod that matches them and comes before it prevents that. Only these
+are choices, and they are tried one after the other.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Attraction:
     owners, matched
         Classes that have the terms, and that match all of them; ascending.
     ground
-        Per key: domains in which a pod that matches is already.
+        Per key: domains with a running match.
     open
-        Whether no running pod that matches is on a node with one of the keys, so that an owner that matches itself may
-        be the first.
+        Whether no running match is on a node with one of the keys, so that an owner that matches itself may be the
+        first.
     held, held_firsts
-        Domains, one per key, of owners that are held fast and must stay admitted; of those among them of which a pod
-        may be the first. Empty in a whole instance.
+        Domains, one per key, of fixed owners that must stay admitted; and of those of which a pod may be the first.
+        Empty in
+        a whole instance.
     lasting
-        Whether owners, and those held, run already: a pod that matches has to be there, and when it came is nothing to
-        them (D5).
+        Whether owners, and those held, run already: a match has to be there, whenever it came (D5).
     """
 
     keys: tuple[int, ...]
@@ -66,7 +66,7 @@ class Attraction:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Matched classes that do not ask for the same themselves: where one of them is, owners may be."""
+        """Matched classes that do not ask for the same: where one of them is, owners may be."""
         return tuple(sorted({*self.matched} - {*self.owners}))
 
 
@@ -88,10 +88,10 @@ def joined_classes(sets: Iterable[set[int]]) -> list[frozenset[int]]:
 
 
 class Kubelets(Protocol):
-    """What is asked of kubelets that admit pods one after the other: :class:`placer.dense.numa.DenseNuma`."""
+    """Kubelets that admit pods one after the other: :class:`placer.dense.numa.DenseNuma`."""
 
     def of(self, index: int, node: int, /) -> tuple[Any, ...]:
-        """What a pod of a class is to the kubelet of a node; empty where C10 says nothing of it."""
+        """A pod of a class as the kubelet of a node sees it; empty where C10 does not concern it."""
 
     def admits_in_turn(self, node: int, classes: Iterable[int], /) -> bool:
         """Whether the kubelet of a node admits one pod of each class in this order."""
@@ -103,23 +103,17 @@ def affinity_order(
     entries: Sequence[tuple[int, int]],
     numa: Kubelets | None = None,
 ) -> list[int] | None:
-    """Find an order of pods.
+    """Find an order of pods: places in ``entries``, first bound first; None where there is none, or none was found.
 
     Parameters
     ----------
-    rows
-        The attractions.
     domain
         Per topology key the domain of each node, -1 where it is in none.
     entries
-        Class and node of each pod, in an order that is kept as far as it goes.
+        Class and node of each pod, in an order that is kept where possible.
     numa
         Kubelets that must admit the pods of their nodes in the order, too (C10); those of each node are given in one
         that they admit.
-
-    Returns
-    -------
-    Places in ``entries``, first bound first; None where there is no order, or none was found.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):
@@ -136,7 +130,6 @@ def affinity_order(
 
 
 def _parts(rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: Kubelets | None) -> list[list[int]]:
-    """Units that have to do with each other, by their places; those that no attraction is about are left out."""
     near = joined_classes({*row.owners, *row.matched} for row in rows)
     part_of = {index: part for part, of in enumerate(near) for index in of}
     joined = list(range(len(near)))
@@ -162,7 +155,6 @@ def _parts(rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: K
 def _order_of_part(
     rows: Sequence[Attraction], domain: Domains, units: list[tuple[int, int]], numa: Kubelets | None
 ) -> list[tuple[int, int]] | None:
-    """Units of one part in an order; None where none was found."""
     for order in _unit_orders(rows, units, numa):
         found = _AffinityOrders(rows, domain, order, _aligned(order, numa)).find()
         if found is not None:
@@ -171,14 +163,12 @@ def _order_of_part(
 
 
 def _aligned(units: Iterable[tuple[int, int]], numa: Kubelets | None) -> frozenset[int]:
-    """Units, by their places, whose order on their node matters to its kubelet."""
     return frozenset(place for place, (index, node) in enumerate(units) if numa is not None and numa.of(index, node))
 
 
 def _unit_orders(
     rows: Sequence[Attraction], units: list[tuple[int, int]], numa: Kubelets | None
 ) -> Iterator[list[tuple[int, int]]]:
-    """The units as they are, then with other orders of those nodes on which that matters to kubelets and to C12."""
     yield units
     mixed = _mixed_nodes(rows, units, numa)
     if numa is not None and mixed and all(len(here) <= MOST_ON_A_NODE for here in mixed):
@@ -188,7 +178,6 @@ def _unit_orders(
 def _permuted(
     units: Sequence[tuple[int, int]], mixed: Sequence[Sequence[int]], numa: Kubelets
 ) -> Iterator[list[tuple[int, int]]]:
-    """The units with those of some nodes in every order that their kubelets admit."""
     for orders in islice(product(*map(permutations, mixed)), MOST_CHOICES):
         found = list(units)
         for here, order in zip(mixed, orders, strict=True):
@@ -200,7 +189,6 @@ def _permuted(
 def _mixed_nodes(
     rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: Kubelets | None
 ) -> list[list[int]]:
-    """Places of the units of each node of which the kubelet aligns several, one of which must be near others."""
     asking = {index for row in rows for index in row.owners}
     places: dict[int, list[int]] = defaultdict(list)
     for place in sorted(_aligned(units, numa)):
@@ -215,8 +203,6 @@ def _put(units: list[tuple[int, int]], places: Iterable[int], there: Iterable[tu
 
 @dataclass
 class _Stand:
-    """What is there at a point of the order: which units are still to come, and per attraction where matches are."""
-
     left: list[int]
     there: list[list[set[int]]]
     some: list[bool]
@@ -247,7 +233,6 @@ class _AffinityOrders:
         return tuple(int(domain[key][node]) for key in row.keys)
 
     def _before(self, fixed: frozenset[int]) -> dict[int, int]:
-        """Unit to the one that must be bound just before it on its node, of those whose order is fixed."""
         last: dict[int, int] = {}
         found: dict[int, int] = {}
         for unit, (_, node) in enumerate(self.units):
@@ -279,7 +264,6 @@ class _AffinityOrders:
         return None
 
     def _advance(self, stand: _Stand) -> None:
-        """Bind whatever is admitted and takes nobody's place as the first."""
         while True:
             waiting = self._spoilt(stand)
             bound = {unit for unit in stand.left if self._safe(stand, unit, waiting)}
@@ -288,7 +272,6 @@ class _AffinityOrders:
             stand.left = [unit for unit in stand.left if unit not in bound]
 
     def _spoilt(self, stand: _Stand) -> set[int]:
-        """Attractions of which nothing is there, and of which pods to come may be the first."""
         coming = {self.units[unit][0] for unit in stand.left}
         return {
             number for number, some in enumerate(stand.some) if not some and not coming.isdisjoint(self.firsts[number])
@@ -307,14 +290,13 @@ class _AffinityOrders:
         return unit not in self.before or self.before[unit] in stand.order
 
     def _admitted(self, stand: _Stand, unit: int) -> bool:
-        """Whether every domain of a unit has a match already."""
         number = self.asks.get(self.units[unit][0])
         if number is None:
             return True
         return all(domain in there for domain, there in zip(self.at[unit][number], stand.there[number], strict=True))
 
     def _choices(self, stand: _Stand) -> Iterator[int]:
-        """Units that take a place as the first, one per set of domains; first those that no others support."""
+        """One per set of domains; first units that no others support."""
         seen: set[object] = set()
         found: list[tuple[bool, int]] = []
         for unit in stand.left:
@@ -328,7 +310,6 @@ class _AffinityOrders:
         return (unit for _, unit in sorted(found))
 
     def _may_be_first(self, stand: _Stand, unit: int) -> int | None:
-        """The attraction of which a unit would be the first; None where there is none."""
         index, _ = self.units[unit]
         number = self.asks.get(index)
         if number is None or stand.some[number] or index not in self.firsts[number]:
@@ -336,7 +317,6 @@ class _AffinityOrders:
         return number if min(self.at[unit][number]) >= 0 else None
 
     def _supported(self, stand: _Stand, unit: int, number: int) -> bool:
-        """Whether other pods to come make every domain of a unit one that has a match."""
         row, here = self.rows[number], self.at[unit][number]
         others = [self.at[each][number] for each in stand.left if self.units[each][0] in row.others]
         return all(any(there[place] == domain for there in others) for place, domain in enumerate(here))
@@ -351,7 +331,6 @@ class _AffinityOrders:
 
 
 def _matches(rows: Iterable[Attraction]) -> dict[int, list[int]]:
-    """Class to the attractions that it matches."""
     found: dict[int, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         for index in row.matched:

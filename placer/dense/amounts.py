@@ -21,16 +21,11 @@ SAFE = 2**60
 
 
 class NodeAmounts:
-    """What is counted on nodes, by name: what a pod takes, and what a node has left.
+    """Amounts that are counted on nodes, by name: of a pod, and left on a node; neither scaled nor cut.
 
-    These are the resources (C2). A rule that counts pods on a node in any other way gives what it counts a name and has
-    its place here: the name becomes a column of ``Dense.requests`` and ``Dense.free``, which every method, every bound
-    and every reason keeps as it keeps cpu.
-
-    Parameters
-    ----------
-    instance
-        By name; amounts are those of its objects, neither scaled nor cut.
+    These are the resources (C2). A rule that counts pods on a node in any other way names its amount here: the name
+    becomes a
+    column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps cpu.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -40,7 +35,7 @@ class NodeAmounts:
         self._differences: dict[tuple[Resources, Resources], Resources] = {}
 
     def asked(self, pod: Pod) -> Resources:
-        """What a pod takes of its node."""
+        """Amounts that a pod takes of its node."""
         return pod.requests
 
     def left(self, node: str) -> Resources:
@@ -58,23 +53,20 @@ class NodeAmounts:
 
 
 class Scale:
-    """How amounts become array entries: divided by the greatest common divisor of all requests.
+    """Amounts as array entries: divided by the greatest common divisor of all requests.
 
-    Room is rounded down, which loses nothing since every request is a multiple of the divisor. A request that is more
-    than any node has room for counts as the least of which that is true. Only where sums would not fit into 60 bits all
-    the same is a larger, inexact divisor taken: requests are then rounded up, never down.
+    Rounding room down loses nothing, since every request is a multiple of the divisor. A request that exceeds every
+    node
+    counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact divisor
+    taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by these
+    numbers.
 
     Parameters
     ----------
     asked
-        What each pod that matters takes.
+        Of each pod that matters.
     room
-        Room on each node; entries may be negative.
-
-    Attributes
-    ----------
-    exact
-        Whether no divisor is inexact: else what does not fit by these numbers may fit in truth.
+        On each node; entries may be negative.
     """
 
     def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:
@@ -92,11 +84,10 @@ class Scale:
         self._cache: dict[Resources, IntArray] = {}
 
     def _usable(self, name: str, rooms: Mapping[Resources, int]) -> int:
-        """Room of all nodes, of each no more than everything that is asked for; ``rooms`` says how often each is."""
+        """Room of each node counts up to the sum of all requests; ``rooms`` states how often each is."""
         return sum(self._cut(name, entry[name]) * count for entry, count in rooms.items())
 
     def _fitting(self, asked: Mapping[Resources, int]) -> dict[str, list[tuple[int, int]]]:
-        """Resource to the amounts that are asked for of it, as far as any node has room for them, and how often."""
         found: dict[str, list[tuple[int, int]]] = {name: [] for name in self._largest}
         for requests, count in asked.items():
             for name, amount in requests.items():
@@ -128,7 +119,7 @@ class Scale:
         return self._cut(resource, amount) // self.divisors[self.resources.index(resource)]
 
     def _cut(self, resource: str, amount: int) -> int:
-        """An amount, of which no more than everything that is asked for matters."""
+        """More than the sum of all requests does not matter."""
         return max(0, min(amount, self._demand[resource]))
 
     def _asked(self, resource: str, amount: int, by: int) -> int:
@@ -136,12 +127,11 @@ class Scale:
         return self._cut(resource, largest) // by + 1 if amount > largest else -(-amount // by)
 
     def fits_nowhere(self, requests: Resources) -> bool:
-        """Whether a request is more than any node has room for."""
+        """Whether a request exceeds every node."""
         return any(amount > self._largest.get(name, 0) for name, amount in requests.items())
 
 
 def _common(amounts: Iterable[tuple[int, int]]) -> int:
-    """Greatest common divisor of amounts, at least 1."""
     return max(1, math.gcd(*(amount for amount, _ in amounts)))
 
 

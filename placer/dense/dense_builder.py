@@ -22,29 +22,25 @@ from placer.score import score, used_nodes
 
 __all__ = ["make_dense"]
 
-#: Micro-nodes of one pod that fits nowhere, and of what a group with such pods needs: arrays of sums must hold them.
+#: Arrays of sums must hold the micro-nodes of pods that fit nowhere, and the needs of their groups.
 MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 
 
 def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
-    """Turn an instance into arrays.
+    """Turn an instance into arrays; 5,000 nodes and 55,000 pods take about a second.
 
-    Pods that can never be placed (unsupported, beyond their namespace's budget, asking for a resource that no node
-    offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become ready are
-    left out; rules and values of what remains are unchanged.
-
-    Parameters
-    ----------
-    instance
-        Any instance; 5,000 nodes and 55,000 pods take about a second.
-    running
-        Of :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods that run in truth.
+    Left out are pods that can never be placed (unsupported, beyond their namespace's budget, with a resource that no
+    node
+    offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become ready.
+    Rules
+    and values of the rest are unchanged. ``running`` is for :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods
+    that run in truth.
     """
     return _DenseBuilder(instance, running).build()
 
 
 class _NodeOrder:
-    """The node order in which every HyperNode is a slice, and the tree's arrays as :class:`placer.dense.Dense` says."""
+    """The node order in which every HyperNode is a slice, and the tree's arrays as in :class:`placer.dense.Dense`."""
 
     def __init__(self, instance: Instance) -> None:
         self._tree = instance.topology
@@ -59,7 +55,6 @@ class _NodeOrder:
         self._leaf_names += [None] * len(outside)
 
     def _visit(self, name: str) -> None:
-        """Append the nodes of one HyperNode, children first; the depth of a tree of tiers is small."""
         hyper_node = self._tree.hyper_nodes[name]
         begin = len(self.nodes)
         for child in hyper_node.children:
@@ -70,7 +65,6 @@ class _NodeOrder:
         self._spans[name] = (begin, len(self.nodes))
 
     def domains(self, used: npt.NDArray[np.bool_]) -> Domains:
-        """Make the arrays of domains; ``used`` says per node in this order whether it is not empty."""
         names = list(self._tree.hyper_nodes)
         index = {name: position for position, name in enumerate(names)}
         root = len(names)
@@ -88,12 +82,11 @@ class _NodeOrder:
         )
 
     def tier_of_all(self) -> int:
-        """Lowest tier of a domain that holds every node: a limit to it limits nothing."""
+        """A limit to this tier limits nothing."""
         whole = [name for name, span in self._spans.items() if span == (0, len(self.nodes))]
         return min((self._tree.hyper_nodes[name].tier for name in whole), default=self._tree.root_tier)
 
     def leaf(self) -> npt.NDArray[np.int64]:
-        """int64, shape (nodes,): leaf domain, the virtual root where there is none."""
         index = {name: position for position, name in enumerate(self._tree.hyper_nodes)}
         root = len(index)
         return np.array([root if name is None else index[name] for name in self._leaf_names], dtype=np.int64)
@@ -107,7 +100,7 @@ class _NodeOrder:
 
 
 class _DenseBuilder:
-    """The steps of :func:`make_dense`; each fills what the next ones need."""
+    """The steps of :func:`make_dense`; each fills fields that the next ones need."""
 
     def __init__(self, instance: Instance, running: Collection[Key]) -> None:
         self.instance = instance
@@ -131,7 +124,6 @@ class _DenseBuilder:
         self.kinds = NeighbourKinds(instance, self.pods, self.order.nodes, running)
 
     def build(self) -> Dense:
-        """Run the steps."""
         groups = [self.instance.groups[key] for key in self.members]
         for group in sorted(groups, key=lambda group: (-group.priority, group.created, group.key)):
             self._add_group(group, [self.instance.pods[key] for key in self.members[group.key]])
@@ -224,18 +216,16 @@ class _DenseBuilder:
             )
 
     def _no_more_than(self, most: int, weight: int, pods: Iterable[Pod]) -> int:
-        """A weight; where it has no end it is that of pods that fit nowhere, and no value counts it."""
+        """A weight without end is that of pods that fit nowhere, and no value counts it."""
         endless = weight > most and any(self.scale.fits_nowhere(pod.requests) for pod in pods)
         return most if endless else weight
 
     def _calls_of(self, pod: Pod) -> tuple[Key, str] | None:
-        """AppGroup and workload of a pod, where a network makes them matter."""
         if self.instance.network is None or pod.app_group is None or pod.workload is None:
             return None
         return pod.app_group, pod.workload
 
     def _demand_of(self, pod: Pod) -> NumaDemand | None:
-        """What a pod asks of zones, where kubelets make that matter."""
         return pod.numa if self.instance.aligning_nodes else None
 
     def _add_sub_group(self, group: Group, index: int, position: int, classes: tuple[int, ...]) -> None:
@@ -263,7 +253,6 @@ class _DenseBuilder:
         return len(self.scopes) - 1
 
     def _queue_rows(self) -> Iterable[QueueRow]:
-        """One row per queue and limited resource that some placeable pod counts against (C11)."""
         if "C11" in self.instance.policy.rules_off:
             return
         taken = _taken_of_queues(self.instance)
@@ -288,14 +277,12 @@ class _DenseBuilder:
 
 
 def _numbered(classes: Sequence[PodClass], numa: DenseNuma) -> Iterator[PodClass]:
-    """The classes with the numbers of what they ask of zones."""
     number: dict[object, int] = {}
     for each, units in zip(classes, numa.units, strict=True):
         yield replace(each, zones=number.setdefault(units, len(number)) if any(units) else -1)
 
 
 def _placeable(instance: Instance) -> dict[GroupKey, list[Key]]:
-    """Pending pods that the rules about pods and groups alone do not keep out, by group."""
     found: dict[GroupKey, list[Key]] = {}
     for group in instance.groups.values():
         if group.invalid is None:
@@ -313,7 +300,6 @@ def _allowed(instance: Instance, key: Key) -> bool:
 
 
 def _enough_of_sub_groups(instance: Instance, group: Group, keys: list[Key]) -> list[Key]:
-    """Leave out pods of subgroups that cannot reach their size (C6)."""
     if not group.sub_groups:
         return keys
     count = Counter(instance.pods[key].sub_group for key in keys)
@@ -326,7 +312,6 @@ def _enough_of_sub_groups(instance: Instance, group: Group, keys: list[Key]) -> 
 
 
 def _can_be_ready(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:
-    """Whether enough pods exist for every count that C5 asks for."""
     if group.min_member > group.placed_before + len(keys):
         return False
     if not group.min_task_member and not group.policies:
@@ -339,13 +324,11 @@ def _can_be_ready(instance: Instance, group: Group, keys: Sequence[Key]) -> bool
 
 
 def _still_possible(group: Group, left: Container[int | None]) -> Counter[int]:
-    """Policy to how many of its subgroups that are not ready have pods left."""
     subs = (sub for position, sub in enumerate(group.sub_groups) if position in left)
     return Counter(sub.policy for sub in subs if sub.placed_before < group.policies[sub.policy].size)
 
 
 def _short_by_role(instance: Instance, group: Group) -> dict[str, int]:
-    """New pods that each role still needs; roles that need none left out."""
     if not group.min_task_member:
         return {}
     bound = Counter(instance.pods[key].role for key in group.bound)
@@ -356,7 +339,6 @@ def _short_by_role(instance: Instance, group: Group) -> dict[str, int]:
 
 
 def _short_by_policy(group: Group) -> dict[int, int]:
-    """Subgroups that each policy still needs to become ready; policies that need none left out."""
     if not group.policies:
         return {}
     ready = Counter(sub.policy for sub in group.sub_groups if sub.placed_before >= group.policies[sub.policy].size)
@@ -365,7 +347,6 @@ def _short_by_policy(group: Group) -> dict[int, int]:
 
 
 def _taken_of_queues(instance: Instance) -> dict[str, Counter[str]]:
-    """What running and terminating pods take of each queue's capability."""
     taken: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in instance.pods.values():
         if pod.state.on_node:

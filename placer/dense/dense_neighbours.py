@@ -1,7 +1,7 @@
-"""Pods and the pods around them by index: what C12 to C15 and C7 by label say of classes and domains of node labels.
+"""Pods and the pods around them by index: C12 to C15 and C7 by label, for classes and domains of node labels.
 
-A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. What running
-pods say by themselves closes nodes to classes for good (``shut``); what is left are rows about classes:
+A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. Running pods
+close nodes to classes for good (``shut``); the rest are rows about classes:
 
 * :class:`Repulsion` (C13; C15 between exclusive and other Jobs of JobSets): in one domain, a pod of an owner class and
   another one of a matched class may not both be.
@@ -25,8 +25,8 @@ import numpy.typing as npt
 from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
+from placer.instance.neighbours import AffinityTerm, Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, owners_of_terms
-from placer.instance.problem import AffinityTerm, Neighbours, SpreadLimit
 
 __all__ = [
     "ANY_NUMBER",
@@ -43,7 +43,6 @@ __all__ = [
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: As many pods as there can be.
 ANY_NUMBER = 2**40
 
 #: The rules about pods around a pod to their rows, in the order of models/README.md; of C7 only that by label.
@@ -58,16 +57,10 @@ NEIGHBOUR_RULES = {
 
 @dataclass(frozen=True)
 class Repulsion:
-    """A required term of pod anti-affinity among classes (C13), or what exclusive Jobs of JobSets keep off (C15).
+    """A required term of pod anti-affinity among classes (C13), or of exclusive Jobs of JobSets (C15).
 
-    Parameters
-    ----------
-    key
-        Index into ``DenseNeighbours.domain``.
-    owners, matched
-        Classes that have the term, and that it means; ascending.
-    rule
-        C13 or C15.
+    ``key`` is an index into ``DenseNeighbours.domain``; ``owners`` have the term, ``matched`` classes are meant;
+    ascending.
     """
 
     key: int
@@ -92,16 +85,17 @@ class SpreadRow:
     owners, matched
         Classes that have the constraint, and that it counts; ascending.
     skew
-        By how many pods a domain may have more than the one with fewest.
+        By how many pods a domain may exceed the one with the fewest.
     counted
         bool, shape (nodes,): nodes that count.
     before
-        Every domain that counts, ascending, to the pods that are counted there already; in a part of an instance those
-        of its nodes and those held, and of all others one that has the fewest.
+        Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
+        of
+        its nodes and those held, and one other domain with the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
-        Domains of owners that are held fast; empty in a whole instance.
+        Domains of fixed owners; empty in a whole instance.
     """
 
     key: int
@@ -121,7 +115,7 @@ class SpreadRow:
 
 @dataclass(frozen=True)
 class DenseNeighbours:
-    """What classes ask of each other.
+    """Demands of classes on each other.
 
     Parameters
     ----------
@@ -130,8 +124,6 @@ class DenseNeighbours:
     shut
         Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
         pods or missing labels close to it; None: none of them.
-    repulsions, attractions, spreads, confinements, exclusions
-        The rows.
     """
 
     domain: tuple[IntArray, ...]
@@ -144,7 +136,6 @@ class DenseNeighbours:
 
     @cached_property
     def _members(self) -> tuple[frozenset[int], ...]:
-        """The classes of each row."""
         rows: list[Repulsion | Attraction | SpreadRow] = [*self.repulsions, *self.attractions, *self.spreads]
         return (
             *(frozenset((*row.owners, *row.matched)) for row in rows),
@@ -166,7 +157,7 @@ class DenseNeighbours:
         return {}
 
     def most(self, index: int, kind: int) -> IntArray:
-        """How many pods of a class, and of its kind, each node may have whatever else is placed: shape (nodes,)."""
+        """Most pods of a class, and of its kind, on each node whatever else is placed: shape (nodes,)."""
         found: IntArray = np.full(len(self.domain[0]), 1 if index in self.lonely else ANY_NUMBER, dtype=np.int64)
         closed = self.closed(kind)
         if closed is not None:
@@ -184,7 +175,7 @@ class DenseNeighbours:
         return frozenset(index for row in self.repulsions for index in row.mutual if self._covers(row.key))
 
     def _covers(self, key: int) -> bool:
-        """Whether every node is in a domain; classes may be on nodes without the label, and then no term binds them."""
+        """Classes may be on nodes without the label, and then no term binds them."""
         return bool((self.domain[key] >= 0).all())
 
     @cached_property
@@ -214,7 +205,7 @@ class DenseNeighbours:
 
     @cached_property
     def in_units(self) -> frozenset[int]:
-        """Classes of which pods on one node tie others to its domain, or keep them out of it (C7 by label, C15)."""
+        """Classes whose pods tie others to their domain, or keep them out of it (C7 by label, C15)."""
         found = {index for confined in self.confinements for index in confined.classes}
         return frozenset(found).union(index for row in self.exclusions for unit in row.units for index in unit)
 
@@ -243,16 +234,16 @@ class DenseNeighbours:
 
     @cached_property
     def concerned(self) -> frozenset[int]:
-        """Classes that some row is about."""
+        """Classes in any row."""
         return frozenset().union(*self._members)
 
     def kind_of(self, node: int) -> tuple[object, ...]:
-        """What rows tell a node from others by."""
+        """Equal for nodes that no row tells apart."""
         return (*(int(each[node]) for each in self.domain), *(bool(row.counted[node]) for row in self.spreads))
 
     @cached_property
     def components(self) -> list[frozenset[int]]:
-        """Sets of classes that rows tie together, disjoint."""
+        """Disjoint sets of classes that rows tie together."""
         return joined_classes(map(set, self._members))
 
     def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
@@ -261,7 +252,7 @@ class DenseNeighbours:
         return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
 
     def renumbered(self, copies: Mapping[int, Iterable[int]]) -> DenseNeighbours:
-        """The same rows about copies of the classes; a class that has none is left out."""
+        """The same rows about copies of the classes; a class without a copy is left out."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted({copy for index in classes for copy in copies.get(index, ())}))
@@ -291,7 +282,7 @@ class DenseNeighbours:
 
 
 class Signature(NamedTuple):
-    """What a pod asks, the selectors, affinities and limits, by number, that mean it, and whether it runs in truth."""
+    """Demands of a pod, the numbers of selectors, affinities and limits that mean it, and whether it runs in truth."""
 
     asked: Neighbours
     meant: frozenset[tuple[str, int]]
@@ -299,21 +290,20 @@ class Signature(NamedTuple):
 
 
 class NeighbourKinds:
-    """Kinds of pods by what they ask of others and what others ask of them, and the rows about them.
+    """Kinds of pods by their demands on others and others' on them, and the rows about them.
 
     Pods that differ only by labels that nothing looks at are of one kind.
 
     Parameters
     ----------
-    instance
-        The instance.
     pods
         Pending pods that may be placed.
     nodes
-        Names in tree order.
+        In tree order.
     running
-        Pods that run in truth: pending ones, which then ask for nothing but that what they have near lasts (D5) and
-        that new pods keep away, and bound ones for which it has to last, too.
+        Pods that run in truth: of pending ones only D5 is asked (their near pods last) and that new pods keep away; for
+        bound
+        ones the near pods have to last, too.
     """
 
     def __init__(
@@ -338,15 +328,13 @@ class NeighbourKinds:
         self.units = StandingUnits(standing, asked, self._domain_of)
 
     def _attractions(self, pods: Iterable[Pod]) -> dict[tuple[AffinityTerm, ...], int]:
-        """The pod affinities of new pods, numbered."""
         asked = (pod.neighbours.affinity for pod in pods if pod.key not in self._running)
         return _numbered(terms for terms in asked if terms)
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
-        """Pod to what means it, if anything does.
-
-        Terms that mean the same pods and keep them off the same domains have one number from here on, and so have
-        spread constraints that count the same: who writes many of them that mean many pods gets one row.
+        """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
+        that count
+        the same, so that a user who writes many of them gets one row.
         """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
         alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
@@ -365,14 +353,14 @@ class NeighbourKinds:
         return {key: frozenset(each) for key, each in found.items()}
 
     def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
-        """What makes terms one; ``meant`` is the id of the pods that they mean."""
+        """``meant`` is the id of the pods that the term means."""
         if isinstance(term, AffinityTerm):
             return term.topology_key, meant
         there = id(self._standing.matching(term.pods))
         return term.topology_key, meant, there, term.max_skew, term.min_domains, term.keys, term.counted
 
     def of(self, pod: Pod) -> int:
-        """Number of a pod's kind; -1: it asks for nothing and nothing asks for it."""
+        """Number of a pod's kind; -1: neither it nor others ask anything."""
         meant = self._meant.get(pod.key, frozenset())
         if not meant and not pod.neighbours:
             return -1
@@ -403,7 +391,7 @@ class NeighbourKinds:
     # Rows
 
     def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
-        """What new pods keep off, and what keeps off new pods; of two that run neither is new."""
+        """Of two that run neither is new."""
         rows: list[Repulsion] = []
         for number, terms in _by_number(self._repelling).items():
             key, matched = self.key(terms[0].topology_key), about.all_meant("repels", number)
@@ -420,7 +408,7 @@ class NeighbourKinds:
         return self._attracted(terms, about.owners(terms), about.all_meant("attracts", number))
 
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
-        """What pods that run must keep near: one that matches its own terms keeps itself."""
+        """A running pod that matches its own terms keeps itself."""
         for terms, number in self._lasting.items():
             matched = about.all_meant("lasts", number)
             owners = tuple(sorted({*about.owners(terms, running=True)} - {*matched}))
@@ -430,7 +418,6 @@ class NeighbourKinds:
                 yield replace(row, open=False, held=held, lasting=True)
 
     def _held(self, terms: tuple[AffinityTerm, ...]) -> frozenset[tuple[int, ...]]:
-        """Domains, one per key, of bound pods that must keep something near."""
         labels = tuple(dict.fromkeys(term.topology_key for term in terms))
         pods = (pod for pod in self._to_keep if pod.state is PodState.BOUND and pod.neighbours.affinity == terms)
         return frozenset(tuple(self._domain_of(label, pod.node) for label in labels) for pod in pods)
@@ -484,17 +471,16 @@ class NeighbourKinds:
         return self._domains[label]
 
     def _domain_of(self, label: str, node: str | None) -> int:
-        """Domain that a node is in; -1: none."""
         index = self.node_index.get(node or "", -1)
         return int(self._arrays[self.key(label)][index]) if index >= 0 else -1
 
     def domains(self, key: int, pods: Iterable[Pod]) -> set[int]:
-        """Domains of a key that some pods with a node are in."""
+        """Domains of a key with one of these pods."""
         nodes = (self.node_index.get(pod.node or "", -1) for pod in pods)
         return {int(self._arrays[key][node]) for node in nodes if node >= 0} - {-1}
 
     def without_label(self, keys: Iterable[str]) -> BoolArray | None:
-        """Nodes that lack one of some labels; None: all have all."""
+        """Nodes that lack one of some labels; None: no node does."""
         found = np.zeros(len(self._nodes), dtype=bool)
         for key in keys:
             found |= self._arrays[self.key(key)] < 0
@@ -505,7 +491,7 @@ class NeighbourKinds:
         return np.isin(self._arrays[self.key(key)], sorted(domains))
 
     def repelled(self, term: AffinityTerm) -> set[int]:
-        """Domains of a term in which a pod that it means is already."""
+        """Domains of a term with a pod that it means."""
         matched = self._standing.matching(term.pods)
         place = term.topology_key, id(matched)
         if place not in self._repelled:
@@ -517,7 +503,7 @@ class NeighbourKinds:
         return {}
 
     def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
-        """Terms of running pods that are alike, the first of them, and the domains that these pods are in."""
+        """Equal terms of running pods, the first of them, and the domains of these pods."""
         terms = self._kept[number]
         key = self.key(terms[0].topology_key)
         if number not in self._keepers:
@@ -591,8 +577,8 @@ class _Closing:
         return self._share(found)
 
     def by_exclusion(self, neighbours: Neighbours, *, running: bool) -> BoolArray | None:
-        """C15: domains of other units that are exclusive in the same key; for a pod of a JobSet's Job those of Jobs
-        that it may not be beside.
+        """C15: domains of other units that are exclusive in the same key; for a JobSet's pod those of Jobs that it
+        keeps off.
         """
         units, found = self._kinds.units, None
         closed = [(unit.topology_key, units.taken(unit)) for unit in neighbours.units]
@@ -610,8 +596,6 @@ class _Closing:
 
 
 class _KindClasses:
-    """Classes by what their kinds ask and by what means them."""
-
     def __init__(self, signatures: Mapping[Signature, int], kinds: Sequence[int]) -> None:
         classes: dict[int, list[int]] = defaultdict(list)
         for index, kind in enumerate(kinds):
@@ -625,19 +609,15 @@ class _KindClasses:
                 self._meant[name, number, running] += classes[kind]
 
     def owners(self, *asked: object, running: bool = False) -> tuple[int, ...]:
-        """Classes of new pods, or of pods that run in truth, that ask for something of what is given."""
         return tuple(sorted({index for each in asked for index in self._owners.get((each, running), ())}))
 
     def all_owners(self, asked: object) -> tuple[int, ...]:
-        """All classes that ask for something."""
         return tuple(sorted((*self.owners(asked), *self.owners(asked, running=True))))
 
     def meant(self, name: str, number: int, *, running: bool = False) -> tuple[int, ...]:
-        """Classes of new pods, or of pods that run in truth, that something means."""
         return tuple(sorted(self._meant.get((name, number, running), ())))
 
     def all_meant(self, name: str, number: int) -> tuple[int, ...]:
-        """All classes that something means."""
         return tuple(sorted((*self.meant(name, number), *self.meant(name, number, running=True))))
 
 
@@ -645,7 +625,6 @@ T = TypeVar("T")
 
 
 def _by_number(numbers: Mapping[T, int]) -> dict[int, list[T]]:
-    """Number to what has it, as they come."""
     found: dict[int, list[T]] = defaultdict(list)
     for thing, number in numbers.items():
         found[number].append(thing)
@@ -653,5 +632,4 @@ def _by_number(numbers: Mapping[T, int]) -> dict[int, list[T]]:
 
 
 def _numbered(things: Iterable[T]) -> dict[T, int]:
-    """Distinct things to their numbers, as they come."""
     return {thing: number for number, thing in enumerate(dict.fromkeys(things))}

@@ -1,7 +1,7 @@
 """Eligibility (C3) of many constraints on many nodes at once.
 
 The meaning is :meth:`placer.instance.Constraints.admits`; here each distinct requirement is looked up once as a row of
-booleans over all nodes. A test holds the two against each other.
+booleans over all nodes. A test compares the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.instance import Constraints, Node, Requirement, Taint, Term, Toleration
-from placer.instance.problem import UNSCHEDULABLE_TAINT
+from placer.instance.nodes import UNSCHEDULABLE_TAINT
 
 __all__ = ["Eligibility"]
 
@@ -20,13 +20,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Eligibility:
-    """Rows of eligible nodes, one per constraints value.
-
-    Parameters
-    ----------
-    nodes
-        The nodes, in the order of the rows' columns.
-    """
+    """Rows of eligible nodes, one per constraints value, with columns in the order of ``nodes``."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -40,7 +34,7 @@ class Eligibility:
         self._rows: dict[tuple[bool, Requirement], BoolArray] = {}
 
     def row(self, constraints: Constraints) -> BoolArray:
-        """Return bool, shape (nodes,): where a pod with these constraints may be bound."""
+        """bool, shape (nodes,): where a pod with these constraints may be bound."""
         row = self._toleration_row(constraints.tolerations).copy()
         for label, value in constraints.selector:
             row &= self._requirement(Requirement(label, "In", (value,)), field=False)
@@ -81,7 +75,7 @@ class Eligibility:
         return self._rows[key]
 
     def _column(self, label: str, *, field: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
-        """Codes of a label's or field's values and the code of each node; absent is the last code + 1 (index -1)."""
+        """Absent is the last code + 1, so index -1."""
         key = f"\0{label}" if field else label
         if key not in self._columns:
             values = [node.field(label) if field else node.labels.get(label) for node in self._nodes]
@@ -92,7 +86,6 @@ class Eligibility:
 
 
 def _holds(requirement: Requirement, codes: dict[str, int]) -> BoolArray:
-    """Whether each value meets a requirement, by its code; at the end, whether no value does."""
     if requirement.operator in ("In", "NotIn"):  # both lists may be long: neither is gone through for each of the other
         named = [codes[value] for value in requirement.values if value in codes]
         found = np.full(len(codes) + 1, requirement.operator == "NotIn")

@@ -1,6 +1,6 @@
-"""What the methods see: classes of equal pods, nodes in tree order, groups, scopes and queue rows by index.
+"""The methods' view: classes of equal pods, nodes in tree order, groups, scopes and queue rows by index.
 
-The values of a solution are counted here, too, for methods that compare many; :mod:`placer.score` is what counts.
+Values of a solution are counted here for methods that compare many; :mod:`placer.score` decides.
 """
 
 from __future__ import annotations
@@ -48,28 +48,26 @@ class PodClass:
     Parameters
     ----------
     pods
-        Their keys, older first; the first ones are bound first.
+        Older first; the first ones are bound first.
     group, sub_group
         Indices into ``Dense.groups`` and ``Dense.sub_groups``; ``sub_group`` -1 where no policy takes them.
-    role
-        ``volcano.sh/task-spec``.
     request
         shape (resources,), scaled units of ``Dense.resources``.
     weight
         Micro-nodes of one pod.
     mask
-        Index of a row of ``Dense.masks``: where one of them may go at all (C3).
+        Row of ``Dense.masks`` (C3).
     host_ports
-        Ports each takes; not empty: at most one per node.
+        Ports of each; not empty: at most one per node.
     daemon
         Does not make its node count as used (O4).
     queue
-        The Volcano queue they count against; None: none.
+        None: in none.
     zones
-        Number of what they ask of NUMA zones, the same for classes that ask the same; -1: nothing that C10 concerns.
+        Number of their demands on NUMA zones, equal for equal demands; -1: C10 does not concern them.
     neighbours
-        Number of what they ask of pods around them and others of them, the same for classes of which both are the
-        same; -1: neither asks anything (C7 by label, C12 to C15).
+        Number of their demands on other pods and of others' on them (C7 by label, C12 to C15), equal where both are;
+        -1: none.
     """
 
     pods: tuple[Key, ...]
@@ -87,12 +85,12 @@ class PodClass:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What decides where one of them fits: pods of one shape fit on the same nodes, equally often."""
+        """Pods of one shape fit on the same nodes, equally often."""
         return self.request.tobytes(), self.mask, self.host_ports, self.zones, self.neighbours
 
     @property
     def size(self) -> int:
-        """How many pods it has."""
+        """Number of pods."""
         return len(self.pods)
 
 
@@ -102,16 +100,14 @@ class DenseScope:
 
     Parameters
     ----------
-    classes
-        Classes of its pods.
     limit
-        Highest tier that all its placed pods may span; None where there is no limit or none below the virtual root's.
+        Highest tier that its placed pods may span; None: no limit, or none below the virtual root's.
     wanted
         Whether it counts in O2 (it has a networkTopology).
     bound
         Node indices of its running pods, one per pod; -1: a node that is not in the instance.
     lost_leaves
-        How many distinct nodes that are not in the instance they run on: each is a leaf of its own in ``span``.
+        Distinct nodes outside the instance that they run on: each is a leaf of its own in ``span``.
     """
 
     classes: tuple[int, ...]
@@ -123,10 +119,7 @@ class DenseScope:
 
 @dataclass(frozen=True)
 class DenseSubGroup:
-    """A subgroup with pending pods that may be placed.
-
-    ``short`` is how many new pods it needs before it may have any, that is, to be ready (0: ready already).
-    """
+    """A subgroup with pending pods that may be placed; ``short``: new pods that it needs to be ready (0: none)."""
 
     name: str
     group: int
@@ -138,20 +131,13 @@ class DenseSubGroup:
 
 @dataclass(frozen=True)
 class DenseGroup:
-    """A gang with pending pods that may be placed.
+    """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
+    ``Dense``.
 
     Parameters
     ----------
-    key
-        Its name.
-    classes
-        Indices of its classes.
-    sub_groups
-        Indices of its subgroups in ``Dense.sub_groups``.
-    short
-        New pods it needs for ``minMember`` (0: none).
-    short_by_role
-        The same per role, only roles that need any.
+    short, short_by_role
+        New pods that it needs for ``minMember``, and per role, only roles that need any.
     short_by_policy
         Policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not counted) must still
         become ready; only policies that need any.
@@ -159,8 +145,6 @@ class DenseGroup:
         Higher and older first.
     need_weight
         Micro-nodes that ``admitted`` counts where the group is ready.
-    scope
-        Index into ``Dense.scopes``.
     """
 
     key: GroupKey
@@ -189,8 +173,7 @@ class QueueRow:
 class Domains:
     """The tier tree as arrays; the last index is the virtual root.
 
-    Every domain holds the nodes ``begin[d]:end[d]``. Parents have larger tiers than children. A node has its leaf and
-    all ancestors of the leaf as domains, the virtual root always.
+    Every domain holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier.
 
     Parameters
     ----------
@@ -231,7 +214,9 @@ class Domains:
 class Dense:
     """The instance by index; everything is read-only and can be pickled.
 
-    Two nodes below one HyperNode, a gang of three trainers and a server::
+    A method decides how many pods of each class go to each node (:class:`Solution`). Two nodes below one HyperNode, a
+    gang
+    of three trainers and a server::
 
         nodes       ("n1", "n2")
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
@@ -239,49 +224,40 @@ class Dense:
         groups      the gang, of classes (0,); the server, of classes (1,)
         scopes      nodes that pods of one gang or subgroup are to share: one domain, few leaves (C7, O2)
 
-    What a method decides is how many pods of each class go to each node (:class:`Solution`): ``{(0, 1): 3}``.
-
     Parameters
     ----------
     nodes
-        Node names in tree order: every domain is a slice of them; nodes in no HyperNode come last.
+        Names in tree order: every domain is a slice of them; nodes in no HyperNode come last.
     resources
-        Names of the resources that some placeable pod requests.
+        Those that some placeable pod requests.
     scale
         int per resource: amounts are divided by it (their greatest common divisor, so nothing is lost).
     free
-        int64, shape (nodes, resources): room left, scaled, never negative, cut at what all pods together ask for.
+        int64, shape (nodes, resources): room left, scaled, never negative, cut at the sum of all requests.
     masks
         bool, shape (distinct constraints, nodes): eligibility (C3).
     leaf
         int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
     span_leaf
-        int64, shape (nodes,): what ``span`` counts; nodes in no HyperNode have one each.
+        int64, shape (nodes,): the same for ``span``; nodes in no HyperNode have one each.
     node_used
         bool, shape (nodes,): not empty before (O4).
-    domains
-        The tier tree over the nodes.
     classes
-        Pods that are interchangeable, class by class; only those that can be placed.
-    groups, sub_groups, scopes
-        Gangs, subgroups of them, and both as what C7 and O2 look at; each names its classes.
+        Only those that can be placed.
+    scopes
+        Gangs and subgroups as C7 and O2 see them.
     queue_rows
-        What is left of a queue's capability of one resource, and the classes that count against it (C11).
+        Rest of a queue's capability of one resource, and the classes that count against it (C11).
     ports
         Host ports taken on each node that has any.
     criteria
-        Each value by its name and, of O1, its priority, in the order in which they are compared: as ``score`` has them.
-    network
-        Workloads that call each other; None where C8, C9 and O3 concern no class.
-    numa
-        What kubelets that refuse pods make of the classes; None where C10 concerns none.
-    neighbours
-        What classes ask of each other; None where C7 by label and C12 to C15 concern none.
+        Name and, of O1, priority of each value, in the order of comparison: as in ``score``.
+    network, numa, neighbours
+        None where no class is concerned: by C8, C9 and O3; by C10; by C7 by label and C12 to C15.
     exact
-        Whether amounts are: else a bound that they give may be too low for the truth, and proves nothing.
+        Whether amounts are: else a bound from them may be too low, and proves nothing.
     constant_locality, constant_span, constant_network
-        What scopes and calls without placeable pods add to ``locality``, ``span`` and ``networkCost`` whatever is
-        placed.
+        Part of ``locality``, ``span`` and ``networkCost`` of scopes and calls without placeable pods.
     """
 
     nodes: tuple[str, ...]
@@ -339,13 +315,13 @@ class Dense:
 
     @cached_property
     def workload_of(self) -> dict[int, int]:
-        """Class to workload of the network; classes that no call concerns are absent."""
+        """Class to workload of the network; a class without calls is absent."""
         workloads = self.network.workloads if self.network is not None else ()
         return {index: number for number, each in enumerate(workloads) for index in each.classes}
 
     @cached_property
     def area(self) -> IntArray:
-        """int64, shape (nodes,): network area of each node; all in one where there is no network."""
+        """int64, shape (nodes,): network area of each node; one for all without a network."""
         return np.zeros(len(self.nodes), dtype=np.int64) if self.network is None else self.network.area
 
     @cached_property
@@ -354,19 +330,11 @@ class Dense:
         return {pod: index for index, pod_class in enumerate(self.classes) for pod in pod_class.pods}
 
     def fits(self, index: int, free: IntArray | None = None) -> IntArray:
-        """How many pods of a class each node could take, by eligibility, resources, ports, zones and pods that
-        run there alone.
+        """How many pods of a class each node could take alone: int64, shape (nodes,), at most the size of the class.
 
-        Parameters
-        ----------
-        index
-            The class.
-        free
-            int64, shape (nodes, resources): room to look at; default: ``self.free``.
-
-        Returns
-        -------
-        int64, shape (nodes,), at most the size of the class.
+        Eligibility, resources, ports, zones and pods that run there count; ``free`` has shape (nodes, resources),
+        default
+        ``self.free``.
         """
         room = self.free if free is None else free
         pod_class = self.classes[index]
@@ -385,18 +353,16 @@ class Dense:
         return np.maximum(count, 0)
 
     def _clashing(self, ports: Sequence[HostPort]) -> Iterator[int]:
-        """Nodes on which one of some host ports is taken."""
         for node in {node for port in ports for node in self.with_port.get((port.protocol, port.port), ())}:
             if any(port.clashes(other) for port in ports for other in self.ports[node]):
                 yield node
 
     def limit_domains(self, scope: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold all pods of the scope (C7).
+        """Domains of which one must hold all pods of the scope (C7); None where there is no limit.
 
-        Returns
-        -------
-        None where there is no limit; else the highest domains within the limit, disjoint; only the one that holds the
-        running pods where there are any, none where they span more than the limit already.
+        They are the highest within the limit, disjoint: only the one of the running pods where there are any, none
+        where these
+        exceed the limit already.
         """
         limit = self.scopes[scope].limit
         if limit is None:
@@ -416,7 +382,7 @@ class Dense:
         return self.common(self.scopes[scope].bound)
 
     def common(self, nodes: Iterable[int]) -> int | None:
-        """Smallest domain that holds the nodes (-1: a node that is not there); None for no node."""
+        """Smallest domain that holds the nodes (-1: an absent node); None for no node."""
         found = sorted(set(nodes))
         if not found:
             return None
@@ -433,7 +399,7 @@ class Dense:
     def placement(self, solution: Solution) -> Placement:
         """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first.
 
-        Where the solution says in which order pods of a node are bound, they have the node's places in that order.
+        Where the solution states the order of pods on a node, they have the node's places in that order.
         """
         by_class: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in sorted(solution.items()):
@@ -447,7 +413,7 @@ class Dense:
         return Placement.of(ordered if self.neighbours is None else self._admitted(ordered, self.neighbours))
 
     def _admitted(self, pairs: Sequence[tuple[Key, str]], neighbours: DenseNeighbours) -> Sequence[tuple[Key, str]]:
-        """The same pairs in an order in which pods are there before those that need them near (C12)."""
+        """Pods are there before those that need them near (C12)."""
         if not neighbours.attractions:
             return pairs
         entries = [(self.class_of[pod], self.node_index[name]) for pod, name in pairs]
@@ -461,7 +427,6 @@ class Dense:
         return self.neighbours.order([(index, node) for index, node, _ in solution.in_order()], self.numa) is not None
 
     def _in_order(self, pairs: Sequence[tuple[Key, str]], order: Mapping[int, Sequence[int]]) -> list[tuple[Key, str]]:
-        """The same pairs, those of each node in its binding order."""
         places: dict[int, list[int]] = {}
         for place, (_, name) in enumerate(pairs):
             places.setdefault(self.node_index[name], []).append(place)
@@ -478,7 +443,7 @@ class Dense:
         return (-gang.priority, gang.created, gang.key, index)
 
     def solution(self, placement: Placement) -> Solution:
-        """Count the bindings of a placement that this instance can express (others are left out)."""
+        """Count the bindings of a placement that this instance can express; others are left out."""
         counts: Counter[tuple[int, int]] = Counter()
         for pod, name in placement.node_of.items():
             if pod in self.class_of and name in self.node_index:
@@ -491,19 +456,9 @@ class Dense:
 
 
 def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
-    """Value of each of ``dense.criteria`` after ``solution``.
+    """Value of each of ``dense.criteria``, in their order, as :func:`placer.score.score` gives them.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Must keep the rules; gangs that are not ready are counted as not admitted.
-
-    Returns
-    -------
-    tuple of int
-        As :func:`placer.score.score` gives them, in the same order.
+    The solution must keep the rules; gangs that are not ready count as not admitted.
     """
     values: dict[str, Callable[[], Mapping[int | None, int]]] = {
         "admitted": lambda: _admitted(dense, solution),
@@ -519,16 +474,9 @@ def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
 
 
 def beats(dense: Dense, values: Sequence[int], others: Sequence[int], criteria: int | None = None) -> bool:
-    """Whether values are strictly better than others: the first that differs decides, as in ``placement.better``.
+    """Whether values are strictly better than others: the first difference decides, as in ``placement.better``.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    values, others
-        One number per criterion, as :func:`score_solution` gives them.
-    criteria
-        Compare only so many of the first criteria; None: all.
+    Only so many of the first ``criteria`` count; None: all.
     """
     for (name, _), mine, other in zip(dense.criteria[:criteria], values, others, strict=criteria is None):
         if mine != other:
@@ -548,7 +496,6 @@ def ready(dense: Dense, group: int, placed: Mapping[int, int]) -> bool:
 
 
 def _ready_of(dense: Dense, gang: DenseGroup, policy: int, placed: Mapping[int, int]) -> int:
-    """How many subgroups of a policy become ready."""
     subs = (sub for sub in map(dense.sub_groups.__getitem__, gang.sub_groups) if sub.policy == policy and sub.short)
     return sum(sum(placed.get(index, 0) for index in sub.classes) >= sub.short for sub in subs)
 

@@ -31,11 +31,11 @@ class Workload:
     app
         Number of its AppGroup.
     classes
-        Classes of its pending pods; a class is of one workload.
+        Of its pending pods; a class is of one workload.
     bound
-        Its running pods, which count in C8, C9 and O3.
+        Running pods, which count in C8, C9 and O3.
     leaving
-        Those that are being deleted, which still use their links (C9).
+        Pods being deleted, which still use their links (C9).
     """
 
     app: int
@@ -46,16 +46,14 @@ class Workload:
 
 @dataclass(frozen=True)
 class Call:
-    """A dependency: every placed pod of ``origin`` calls every placed pod of ``destination``.
+    """Every placed pod of ``origin`` calls every placed pod of ``destination``; both are indices of workloads.
 
     Parameters
     ----------
-    origin, destination
-        Indices of workloads.
     limit
         Highest cost of a pair that is not in one area (C8).
     bandwidth
-        What a pair takes of its link, in bit/s (C9); 0: nothing.
+        Of a pair on its link, in bit/s (C9); 0: nothing.
     """
 
     origin: int
@@ -66,23 +64,22 @@ class Call:
 
 @dataclass(frozen=True)
 class DenseNetwork:
-    """Areas of nodes, what a call between two of them costs, and who calls whom.
+    """Areas of nodes, the cost of a call between two of them, and who calls whom.
 
     Parameters
     ----------
     area
-        int64, shape (nodes,): the area of each node.
+        int64, shape (nodes,).
     cost
-        int64, shape (areas, areas): what a call costs from a node of one area to *another* node of the other; on one
-        node it is 0.
+        int64, shape (areas, areas): from a node of one area to *another* node of the other; on one node it is 0.
     link
-        int64, shape (areas, areas): the limited link that a call takes; -1: none.
+        int64, shape (areas, areas): the limited link of a call; -1: none.
     room
-        Per link what is left of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
+        Per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
     workloads, calls
         Only AppGroups that some class belongs to, and only calls of which one end is pending.
     majority
-        C8 as the plugin reads it: a pod has no more callees too far than near enough (``networkCost: majority``).
+        A pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin reads it.
     """
 
     area: IntArray
@@ -99,7 +96,7 @@ class DenseNetwork:
         return found | np.eye(len(self.cost), dtype=bool)
 
     def at(self, nodes: IntArray) -> DenseNetwork:
-        """The same over some of the nodes, in that order; pods that are on others stay in their areas."""
+        """The same over some of the nodes, in that order; pods on others keep their areas."""
         number = {int(node): position for position, node in enumerate(nodes)}
 
         def moved(there: tuple[There, ...]) -> tuple[There, ...]:
@@ -113,10 +110,7 @@ class DenseNetwork:
     def total_cost(self, places: Iterable[tuple[tuple[int, int], int]]) -> int:
         """O3 of a solution: the sum over all placed pairs of these calls, running ones included.
 
-        Parameters
-        ----------
-        places
-            (class, node) to count, of classes of workloads at least.
+        ``places`` are pairs of (class, node) and count, of classes of workloads at least.
         """
         on, areas = self._counted(places)
         total = 0
@@ -131,7 +125,7 @@ class DenseNetwork:
         return total
 
     def _counted(self, places: Iterable[tuple[tuple[int, int], int]]) -> tuple[list[Counter[int]], IntArray]:
-        """Pods of each workload by node, and by area: int64, shape (workloads, areas)."""
+        """Shapes: per workload by node, and int64 (workloads, areas)."""
         owner = {index: number for number, each in enumerate(self.workloads) for index in each.classes}
         on: list[Counter[int]] = [Counter() for _ in self.workloads]
         areas = np.zeros((len(self.workloads), len(self.cost)), dtype=np.int64)
@@ -152,14 +146,7 @@ def read_network(
 ) -> DenseNetwork | None:
     """The network as far as it concerns pods that can be placed; None where it concerns none.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    nodes
-        Node names in tree order.
-    workload_of
-        AppGroup and workload to the classes of its pending pods, of all that any class belongs to.
+    ``workload_of`` is AppGroup and workload to the classes of its pending pods.
     """
     network = instance.network
     if network is None or not workload_of:
@@ -186,7 +173,6 @@ class _NetworkReader:
         self.apps = {key: index for index, key in enumerate(dict.fromkeys(key for key, _ in self.calls))}
 
     def _calls(self) -> Iterator[tuple[Key, Dependency]]:
-        """Dependencies of which one end is pending, each with its AppGroup."""
         for key, app in self.instance.app_groups.items():
             for each in app.dependencies:
                 if not {(key, each.origin), (key, each.destination)}.isdisjoint(self.classes):
@@ -241,7 +227,6 @@ class _NetworkReader:
         )
 
     def _links(self, names: Sequence[Area]) -> tuple[IntArray, tuple[int, ...]]:
-        """Numbers of limited links, and what pairs that are there before leave of each."""
         used = self._used() if self.network.capacities else Counter[Link]()
         number: dict[Link, int] = {}
         found = np.full((len(names), len(names)), -1, dtype=np.int64)
@@ -254,7 +239,6 @@ class _NetworkReader:
         return found, room
 
     def _used(self) -> Counter[Link]:
-        """Bandwidth of pairs of pods that are there before, of any group."""
         used: Counter[Link] = Counter()
         bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
         for key, app in self.instance.app_groups.items():

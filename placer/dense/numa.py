@@ -1,4 +1,4 @@
-"""What the kubelets that refuse pods make of the classes, by index (C10)."""
+"""The classes as kubelets that refuse pods see them, by index (C10)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITLESS = 2**31
 
 
 class _KnownOrder(NamedTuple):
-    """An order of some pods; None where none was found, and whether it is proved that there is none."""
+    """None: no order was found; and whether it is proved that there is none."""
 
     sequence: tuple[Units, ...] | None
     proved: bool
@@ -36,7 +36,7 @@ class _KnownOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class DenseNuma:
-    """Kubelets, what their zones have, and what each class is to each of them.
+    """Kubelets, the room of their zones, and each class as each of them sees it.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class DenseNuma:
     kind
         int64, shape (nodes,): index into ``kubelets``; -1: a node where every pod is admitted.
     start
-        Per node what its zones have before any new pod; empty where the kind is -1.
+        Per node the room of its zones before any new pod; empty where the kind is -1.
     units
-        Per class, what one of its pods is to each kubelet; empty: nothing of it is aligned there.
+        Per class one of its pods for each kubelet; empty: nothing of it is aligned there.
     held
         Node to new pods that stay there whatever is decided, which are bound among the others in any order.
     asked
-        Per kubelet and resource, what all pods together need: more room than that makes no difference.
+        Per kubelet and resource the need of all pods together: more room makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -70,15 +70,15 @@ class DenseNuma:
         return {}
 
     def _crowd(self, node: int, pods: Sequence[Units]) -> object:
-        """The same for equal pods on equal nodes."""
+        """Equal for equal pods on equal nodes."""
         return int(self.kind[node]), self.start[node], tuple(sorted(pods))
 
     def kubelet(self, node: int) -> PackedKubelet:
-        """The kubelet of a node that has one of a kind."""
+        """The kubelet of a node that refuses pods."""
         return self.kubelets[int(self.kind[node])]
 
     def amounts(self, node: int, state: State) -> list[list[int]]:
-        """What each zone of a node has left, in the order of its kubelet's resources, as far as any pod asks for it."""
+        """Room left in each zone, in the order of the kubelet's resources, cut at the need of all pods."""
         kind = int(self.kind[node])
         return self._cut(kind, self.kubelets[kind].amounts(state))
 
@@ -87,13 +87,13 @@ class DenseNuma:
 
     @cached_property
     def zones(self) -> IntArray:
-        """int64, shape (nodes,): how many zones each node has; 0 where every pod is admitted."""
+        """int64, shape (nodes,): zones of each node; 0 where every pod is admitted."""
         # The last one is for nodes of kind -1.
         counts: IntArray = np.array([*(len(kubelet.zones) for kubelet in self.kubelets), 0], dtype=np.int64)
         return counts[self.kind]
 
     def of(self, index: int, node: int) -> Units:
-        """What a pod of a class is to the kubelet of a node; empty where C10 says nothing of it."""
+        """A pod of a class as the kubelet of a node sees it; empty where C10 does not concern it."""
         kind = int(self.kind[node])
         return () if kind < 0 else self.units[index][kind]
 
@@ -103,26 +103,13 @@ class DenseNuma:
         return self.kubelet(node).admit_all(self.start[node], units) is not None
 
     def pods(self, node: int, counts: Iterable[tuple[int, int]]) -> list[Units]:
-        """Pods of some classes that C10 concerns on a node, one by one.
-
-        Parameters
-        ----------
-        node
-            The node.
-        counts
-            Class and how many of its pods.
-        """
+        """Pods that C10 concerns on a node, one by one, from pairs of class and count."""
         return [units for index, count in counts if (units := self.of(index, node)) for _ in range(count)]
 
     def order(self, node: int, pods: Sequence[Units]) -> tuple[int, ...] | None:
-        """Positions of pods in an order in which the kubelet of a node admits them; None where none was found.
+        """Positions of all pods of a node, held ones included, in an order that is admitted; None where none was found.
 
-        Parameters
-        ----------
-        node
-            The node.
-        pods
-            All of them, those that stay there included. The order in which they are given is tried first.
+        The given order is tried first.
         """
         known = self._known(node, pods)
         if known.sequence is None:
@@ -133,7 +120,7 @@ class DenseNuma:
         return tuple(positions[units].pop() for units in known.sequence)
 
     def in_any_order(self, node: int, pods: Sequence[Units]) -> bool:
-        """Whether it is known that the kubelet of a node admits pods in whichever order they come."""
+        """Whether it is known that the kubelet of a node admits pods in any order."""
         key = self._crowd(node, pods)
         if key not in self._any_order:
             found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
@@ -146,7 +133,7 @@ class DenseNuma:
         return known.sequence is None and known.proved
 
     def _known(self, node: int, pods: Sequence[Units]) -> _KnownOrder:
-        """What is known of a crowd; asked once about equal nodes."""
+        """Asked once about equal nodes."""
         kubelet, start, key = self.kubelet(node), self.start[node], self._crowd(node, pods)
         known = self._orders.get(key)
         if known is None or known.sequence is None:
@@ -159,14 +146,8 @@ class DenseNuma:
         return known
 
     def admits(self, node: int, counts: Iterable[tuple[int, int]]) -> bool:
-        """Whether the kubelet admits all pods of some classes, and those that stay, in an order that was found.
-
-        Parameters
-        ----------
-        node
-            The node.
-        counts
-            Class and how many of its pods; their order is tried first.
+        """Whether an order was found in which the kubelet admits pods and those that stay; the given order is tried
+        first.
         """
         pods = self.pods(node, counts)
         return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
@@ -174,16 +155,9 @@ class DenseNuma:
     def in_order(self, node: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
         """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
 
-        Parameters
-        ----------
-        node
-            The node.
-        counts
-            Class and how many of its pods; their order is tried first. Classes that C10 does not concern come last.
-
-        Returns
-        -------
-        None where no order was found, or none that keeps the pods of a class together.
+        The given order is tried first, and classes that C10 does not concern come last. None where no order was found,
+        or none
+        that keeps the pods of a class together.
         """
         held = self.held.get(node, ())
         classes = self._pod_by_pod(node, counts)
@@ -200,18 +174,18 @@ class DenseNuma:
         return found
 
     def _pod_by_pod(self, node: int, counts: Iterable[tuple[int, int]]) -> list[int]:
-        """The class of each pod that C10 concerns on a node."""
         return [index for index, count in counts if self.of(index, node) for _ in range(count)]
 
     def refused(self, solution: Solution) -> dict[int, list[tuple[int, int]]]:
-        """Nodes for which :meth:`in_order` finds nothing: class and count of what a solution puts there."""
+        """Nodes for which :meth:`in_order` finds nothing: class and count there."""
         by_node = self.by_node(solution)
         return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
 
     def ordered(self, solution: Solution) -> Solution | None:
-        """A solution in which each kubelet admits the pods of its node in their binding order; that given goes first.
+        """A solution in which each kubelet admits the pods of its node in their binding order; the given one goes
+        first.
 
-        What is written down from it needs no search for an order. None where :meth:`in_order` finds none for a node.
+        It needs no further search for an order. None where :meth:`in_order` finds none for a node.
         """
         order: dict[int, list[int]] = {}
         for node, counts in self.by_node(solution).items():
@@ -222,7 +196,7 @@ class DenseNuma:
         return Solution(solution, order)
 
     def by_node(self, solution: Solution) -> dict[int, list[tuple[int, int]]]:
-        """What a solution puts on nodes of pods that C10 concerns there, in binding order."""
+        """Pods of a solution that C10 concerns, by node, in binding order."""
         found: dict[int, list[tuple[int, int]]] = {}
         for index, node, count in solution.in_order():
             if self.of(index, node):
@@ -230,11 +204,9 @@ class DenseNuma:
         return found
 
     def most(self, index: int) -> IntArray:
-        """How many pods of a class the zones of each node could hold at most; each unit is looked at by itself.
+        """How many pods of a class the zones of each node could hold at most, unit by unit: int64, shape (nodes,).
 
-        Returns
-        -------
-        int64, shape (nodes,); :data:`LIMITLESS` where C10 does not concern the class.
+        :data:`LIMITLESS` where C10 does not concern the class.
         """
         found = np.full(len(self.kind), LIMITLESS, dtype=np.int64)
         for kind, units in enumerate(self.units[index]):
@@ -245,7 +217,7 @@ class DenseNuma:
 
     @cached_property
     def rooms(self) -> list[tuple[IntArray, IntArray, IntArray]]:
-        """Per kind its nodes, the number of each one's start, and what is available per start, zone and resource."""
+        """Per kind its nodes, the number of each one's start, and room per start, zone and resource."""
         found = []
         for kind, kubelet in enumerate(self.kubelets):
             nodes = np.flatnonzero(self.kind == kind).astype(np.int64)
@@ -259,14 +231,9 @@ class DenseNuma:
         return found
 
     def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
-        """The same over some nodes and classes, in that order.
+        """The same over some nodes and classes, in that order; classes may repeat.
 
-        Parameters
-        ----------
-        nodes, classes
-            Their indices here; classes may repeat.
-        held
-            Node, by its number *there*, to new pods that stay.
+        ``held`` is node, by its number *there*, to new pods that stay.
         """
         return replace(
             self,
@@ -278,7 +245,7 @@ class DenseNuma:
 
 
 def _most(rooms: IntArray, unit: Unit) -> IntArray:
-    """How often a unit fits into zones with these rooms, shape (starts, zones, resources): int64, shape (starts,)."""
+    """Shapes: rooms (starts, zones, resources), result int64 (starts,)."""
     if not unit.width:
         return np.zeros(len(rooms), dtype=np.int64)
     if unit.width > 1:
@@ -297,17 +264,7 @@ def _most(rooms: IntArray, unit: Unit) -> IntArray:
 def read_numa(
     instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDemand | None], sizes: Sequence[int]
 ) -> DenseNuma | None:
-    """What kubelets say of some classes; None where that is nothing.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    nodes
-        Node names in tree order.
-    demands, sizes
-        What a pod of each class asks of zones, and how many pods it has.
-    """
+    """Kubelets for some classes, each with its demand and size; None where C10 concerns none."""
     number: dict[int, int] = {}
     kubelets: list[PackedKubelet] = []
     kind = np.full(len(nodes), -1, dtype=np.int64)
@@ -328,7 +285,6 @@ def read_numa(
 
 
 def _asked(kubelet: PackedKubelet, pods: Sequence[Units], sizes: Sequence[int]) -> tuple[int, ...]:
-    """What all pods need of each resource, at most what arrays hold."""
     sums = [0] * len(kubelet.resources)
     for units, size in zip(pods, sizes, strict=True):
         for index, need, take in (amount for unit in units if unit.width for amount in unit.amounts):

@@ -1,12 +1,12 @@
 """The Topology Manager of a kubelet on packed integers, for methods that ask it millions of times (C10).
 
-It finds the same zones as :class:`placer.instance.numa.TopologyManager`, the rule in plain words; from there comes what
-a pod asks for, the rest is done in another way, and tests hold the two against each other.
+It finds the same zones as :class:`placer.instance.numa.TopologyManager`, the rule in plain words; tests compare the
+two.
 
 The state of a node is a tuple with one integer per zone: the room of every aligned resource in a field of its own, and
-above each field a guard bit. A demand that fits leaves all guard bits standing when it is subtracted, so "does this fit
-into this zone" is one subtraction and one comparison, whatever the number of resources. States are immutable, so a
-search keeps as many as it likes. With fields of 3 and 4 bits for cores and GPUs::
+above each field a guard bit. A demand fits if subtracting it leaves all guard bits set, so the test is one subtraction
+and one comparison for any number of resources. States are immutable, so a search keeps as many as it likes. With fields
+of 3 and 4 bits for cores and GPUs::
 
     room of 6 cores, 2 GPUs    1 110 1 0010
     asked   5 cores, 3 GPUs  - 0 101 0 0011
@@ -35,16 +35,14 @@ State = tuple[int, ...]
 
 
 class Unit(NamedTuple):
-    """What is aligned at once, a container or the pod as a whole, in the packed form of one :class:`PackedKubelet`.
+    """Amounts that are aligned at once, of a container or the pod, in the packed form of one :class:`PackedKubelet`.
 
     Parameters
     ----------
-    need
-        What must be there.
     take
-        What is gone afterwards: nothing for a one-shot init container.
+        Taken afterwards: nothing for a one-shot init container.
     width
-        How many zones it gets; 0: this kubelet never aligns it.
+        Number of zones; 0: this kubelet never aligns it.
     amounts
         Index of the resource, need and take of each resource; for sets of several zones.
     again
@@ -73,12 +71,7 @@ def packed_kubelets(nodes: Mapping[str, NumaNode]) -> dict[str, PackedKubelet]:
 
 
 class PackedKubelet:
-    """The Topology Manager of one kind of node, with a policy that refuses pods.
-
-    Parameters
-    ----------
-    node
-        Its policy, scope and zones. What is available there is no part of the kind: :meth:`start` reads that.
+    """The Topology Manager of one kind of node, with a policy that refuses pods; :meth:`start` reads available amounts.
 
     Examples
     --------
@@ -106,12 +99,12 @@ class PackedKubelet:
         self._units: dict[NumaDemand, Units] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is remembered of pods: it travels to other processes with every step of a search."""
+        """Leaves the memory of pods out, since it travels to other processes with every step of a search."""
         return {**self.__dict__, "_units": {}}
 
     @property
     def kind(self) -> object:
-        """What two kubelets have in common that take every pod alike, whatever is available."""
+        """Two kubelets of one kind take every pod alike, whatever is available."""
         return (
             self.policy,
             self.scope,
@@ -124,11 +117,11 @@ class PackedKubelet:
     # -------------------------------------------------------------------------------------------------------- by state
 
     def start(self, node: NumaNode) -> State:
-        """What the zones of a node have available, before any new pod."""
+        """Available room of the zones of a node, before any new pod."""
         return tuple(self._pack([zone.available[name] for name in self.resources]) for zone in node.zones)
 
     def amounts(self, state: State) -> list[list[int]]:
-        """What each zone has left, in the order of ``resources``."""
+        """Room left in each zone, in the order of ``resources``."""
         return [self._amounts(room) for room in state]
 
     def names(self, zones: int) -> tuple[str, ...]:
@@ -136,7 +129,7 @@ class PackedKubelet:
         return tuple(name for index, name in enumerate(self.zones) if zones >> index & 1)
 
     def units(self, demand: NumaDemand | None) -> Units:
-        """A pod as this kubelet sees it; None, and a pod of which nothing is aligned here, is nothing."""
+        """A pod as this kubelet sees it; empty where nothing of it is aligned here."""
         if demand is None:
             return ()
         found = self._units.get(demand)
@@ -145,20 +138,8 @@ class PackedKubelet:
         return found
 
     def admit(self, state: State, units: Units) -> tuple[State, int] | None:
-        """Let a pod come.
-
-        Parameters
-        ----------
-        state
-            The zones before.
-        units
-            The pod, from :meth:`units`.
-
-        Returns
-        -------
-        tuple or None
-            The zones after, and a bit mask of the zones that the pod gets, all its containers together; None where it
-            is refused, which takes nothing.
+        """Let a pod come: the zones after, and a bit mask of the zones of all its containers; None where it is
+        refused.
         """
         guard, used, before = self._guard, 0, state
         for unit in units:
@@ -183,12 +164,12 @@ class PackedKubelet:
         return state, used
 
     def _admit_again(self, state: State, units: Units) -> tuple[State, int] | None:
-        """The same for a pod of which later units get again what earlier ones had."""
+        """Later units get the zones of earlier ones again."""
         answer = self.follow(state, units)
         return None if answer is None else (answer[0], reduce(or_, answer[1], 0))
 
     def follow(self, state: State, units: Units) -> tuple[State, list[int]] | None:
-        """Let a pod come, as in :meth:`admit`: the zones after, and the bit mask of those that each unit gets."""
+        """As :meth:`admit`, with the bit mask of each unit."""
         chosen: list[int] = []
         again = [[0] * len(self.resources) for _ in state]  #: by zone and resource: what units that come get again
         for unit in units:
@@ -213,7 +194,7 @@ class PackedKubelet:
         return state
 
     def share(self, units: Units) -> float:
-        """How much of the node a pod takes: the largest part of any resource; for sorting, large ones first."""
+        """The pod's largest part of any resource of the node, to sort large ones first."""
         sums = self._sums(units)
         return max((amount / (sum(all_of) or 1) for amount, all_of in zip(sums, self._largest, strict=True)), default=0)
 
@@ -224,10 +205,10 @@ class PackedKubelet:
         return any(amount > room for amount, room in zip(taken, left, strict=True))
 
     def enough(self, state: State, pods: Sequence[Units], take: int, first: int = 0) -> bool:
-        """Whether there is a chance for all of some pods, in whatever order: rooms never grow again.
+        """Whether there is a chance for all of some pods, in any order, since rooms never grow again.
 
         Each unit must find zones now, none of them below ``first``, and zones that are of no use to any must not be
-        needed for ``take``, the sum over the units' own (at most what all zones have left).
+        needed for ``take``, the sum over the units' own (at most the sum of all zones' room).
         """
         guard, usable = self._guard, set[int]()
         for unit in {unit for units in pods for unit in units}:
@@ -238,13 +219,12 @@ class PackedKubelet:
         return (sum(state[zone] - guard for zone in usable) + guard - take) & guard == guard
 
     def _fitting(self, state: State, unit: Unit) -> Sequence[int]:
-        """Zones that a unit may get now, lowest first; one of several zones may get any where it finds some."""
+        """A unit of several zones may get any where it finds some."""
         if unit.width == 1:
             return [zone for zone, room in enumerate(state) if (room - unit.need) & self._guard == self._guard]
         return range(len(state)) if self._set(state, unit, 0) else ()
 
     def _sums(self, units: Iterable[Unit]) -> list[int]:
-        """What units take of each resource."""
         sums = [0] * len(self.resources)
         for unit in units:
             for index, _, take in unit.amounts:
@@ -267,7 +247,7 @@ class PackedKubelet:
         return Unit(need, take, width, amounts, tuple(map(self.resources.index, asked.again)))
 
     def _width(self, index: int, need: int) -> int:
-        """Fewest zones that could hold so much of a resource if they were empty; 0: none that are known to do."""
+        """0: no number of zones is known to hold it."""
         if self.policy == "single-numa-node":
             return 1
         if self.policy == UNKNOWN:
@@ -278,10 +258,7 @@ class PackedKubelet:
     # ------------------------------------------------------------------------------------------------- sets of zones
 
     def _set(self, state: State, unit: Unit, held: int) -> int:
-        """The lowest set of ``unit.width`` zones that has all of it, as a bit mask; 0 where there is none.
-
-        Zones that are ``held`` must be among them.
-        """
+        """As a bit mask, 0 where there is none; zones that are ``held`` must be in the set."""
         if not unit.width:
             return 0
         if len(state) > _FEW:
@@ -300,14 +277,13 @@ class PackedKubelet:
         return 0
 
     def _set_of_many(self, state: State, unit: Unit, held: int) -> int:
-        """The same without a list of all sets."""
+        """The same without a list of all sets, which would be too long."""
         needs = {index: need for index, need, _ in unit.amounts}
         rooms = [dict(enumerate(amounts)) for amounts in self.amounts(state)]
         must = [zone for zone in range(len(state)) if held >> zone & 1]
         return sum(1 << zone for zone in lowest_set(rooms, needs, unit.width, must) or ())
 
     def _drain(self, state: State, unit: Unit, zones: int) -> State:
-        """Take a unit's amounts from its zones, zone after zone."""
         rooms = list(state)
         for zone, index, part in self._parts(state, unit, zones):
             if index not in unit.again:
@@ -315,7 +291,6 @@ class PackedKubelet:
         return tuple(rooms)
 
     def _parts(self, state: State, unit: Unit, zones: int) -> Iterator[tuple[int, int, int]]:
-        """What a unit takes, or has for its time if later ones get it again, zone after zone: zone, resource, part."""
         members = [zone for zone in range(len(state)) if zones >> zone & 1]
         for index, need, take in unit.amounts:
             shift, field = self._shifts[index], (1 << self._bits[index]) - 1
@@ -335,12 +310,10 @@ class PackedKubelet:
 
 
 def _most_of(node: NumaNode, resource: str) -> int:
-    """No zones of a node have more of a resource together."""
     rooms = ((zone.capacity, zone.allocatable, zone.available) for zone in node.zones)
     return sum(max(amounts[resource] for amounts in zone) for zone in rooms)
 
 
 @cache
 def _sets(zones: int, width: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Every set of so many zones, as a bit mask and as numbers, lowest mask first."""
     return tuple(sorted((sum(1 << zone for zone in members), members) for members in combinations(range(zones), width)))

@@ -1,4 +1,4 @@
-"""What a method decides: how many pods of each class go to each node, and in which order a node's pods are bound."""
+"""A method's decision: how many pods of each class go to each node, and the order in which a node's pods are bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Counts = Mapping[tuple[int, int], int]
 
 
 def placed_by_class(counts: Counts) -> Counter[int]:
-    """Class to its pods that are placed; those without any are not keys."""
+    """Class to its placed pods; a class without any is absent."""
     placed = Counter[int]()
     for (index, _), count in counts.items():
         placed[index] += count
@@ -22,9 +22,9 @@ def placed_by_class(counts: Counts) -> Counter[int]:
 class Solution(dict[tuple[int, int], int]):
     """Pods by class and node, and the binding order of nodes where it matters.
 
-    It matters where a kubelet aligns pods to NUMA zones: it admits them one after the other, and may refuse as the last
-    a pod that it admits as the first (C10). The pods of a class are bound together. Which entry was made first means
-    nothing, and solutions are equal where their counts are.
+    It matters where a kubelet aligns pods to NUMA zones: it may refuse as the last a pod that it admits as the first
+    (C10).
+    The pods of a class are bound together. Solutions are equal where their counts are.
 
     Example: ``Solution({(2, 9): 5, (4, 7): 3, (6, 7): 1}, {7: (6, 4)})`` has node 7 get a pod of class 6, then three of
     class 4, and node 9 five of class 2.
@@ -42,11 +42,11 @@ class Solution(dict[tuple[int, int], int]):
         self.order = {node: tuple(classes) for node, classes in (order or {}).items()}
 
     def copy(self) -> Solution:
-        """A solution that changes by itself."""
+        """An independent copy."""
         return Solution(self, self.order)
 
     def only(self, kept: Callable[[int, int], bool]) -> Solution:
-        """The part of which something is said of class and node."""
+        """The part that ``kept`` accepts by class and node."""
         order = {node: [index for index in classes if kept(index, node)] for node, classes in self.order.items()}
         counts = {at: count for at, count in self.items() if kept(*at)}
         return Solution(counts, {node: classes for node, classes in order.items() if classes})

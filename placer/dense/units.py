@@ -1,13 +1,9 @@
-"""Units over domains of node labels by index: what C7 by label and C15 say of classes.
+"""Units over domains of node labels by index: C7 by label and C15 as rows about classes.
 
-What running pods say by themselves closes nodes to classes for good, as :mod:`placer.dense.dense_neighbours` tells of
-the other rules; what is left are rows:
+Running pods close nodes to classes for good, as in :mod:`placer.dense.dense_neighbours`; the rest are rows:
 
 * :class:`Confinement` (C7 by label): all pods of some classes are in one domain.
 * :class:`Exclusion` (C15): a domain holds pods of one unit at most.
-
-Both are about whether a unit has a pod in a domain: by C7 a unit has it in one domain at most, by C15 one unit at most
-has it in a domain.
 """
 
 from __future__ import annotations
@@ -19,21 +15,15 @@ from functools import cached_property
 from itertools import chain
 
 from placer.instance import Pod, PodState
-from placer.instance.problem import ChildJob, DomainUnit, Neighbours
+from placer.instance.neighbours import ChildJob, DomainUnit, Neighbours
 
 __all__ = ["Confinement", "Exclusion", "StandingUnits"]
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """A unit of which nothing runs yet (C7 by label).
-
-    Parameters
-    ----------
-    key
-        Index into ``DenseNeighbours.domain``.
-    classes
-        Classes of its pods, ascending.
+    """A unit without running pods (C7 by label); ``key`` is an index into ``DenseNeighbours.domain``, classes
+    ascend.
     """
 
     key: int
@@ -42,35 +32,26 @@ class Confinement:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """The units that are exclusive in a key (C15).
-
-    Parameters
-    ----------
-    key
-        Index into ``DenseNeighbours.domain``.
-    units
-        Per unit the classes of its pods, ascending; disjoint.
-    """
+    """The units that are exclusive in a key (C15); per unit the classes of its pods, ascending, disjoint."""
 
     key: int
     units: tuple[tuple[int, ...], ...]
 
 
 def _labels(asked: Neighbours) -> Iterator[str]:
-    """Topology keys of units and Jobs."""
     yield from (unit.topology_key for unit in asked.units)
     yield from (job.topology_key for job in asked.jobs)
 
 
 class StandingUnits:
-    """Where pods that run are, by unit.
+    """Domains of running pods, by unit.
 
     Parameters
     ----------
     pods
         Those with a node; terminating ones count for nothing.
     asked
-        What pending pods ask for: other topology keys than theirs do not matter.
+        Demands of pending pods: other topology keys than theirs do not matter.
     domain
         Topology key and name of a node to its domain; -1: none.
     """
@@ -90,7 +71,7 @@ class StandingUnits:
                     self._jobs[job].add(domain(job.topology_key, pod.node))
 
     def allowed(self, unit: DomainUnit) -> set[int] | None:
-        """The domain that a unit may use: none where it is in two, or on nodes that are in none; None: any."""
+        """The domains that a unit may use: empty where it is in two, or on nodes that are in none; None: any."""
         held = self.domains.get(unit)
         if not held:
             return None
@@ -105,16 +86,15 @@ class StandingUnits:
 
     @property
     def jobs(self) -> Iterable[ChildJob]:
-        """What pending pods are to exclusive Jobs of JobSets, each once."""
+        """Relations of pending pods to exclusive Jobs of JobSets, each once."""
         return dict.fromkeys(job for each in self._asked for job in each.jobs)
 
     def beside(self, job: ChildJob) -> set[int]:
-        """Domains that pods hold which a pod of a JobSet's Job keeps off, or which keep it off."""
+        """Domains with pods that a pod of a JobSet's Job keeps off, or that keep it off."""
         return self._jobs.get(job.opposite, set()) - {-1}
 
     @cached_property
     def _holders(self) -> Mapping[str, Mapping[int, set[DomainUnit]]]:
-        """Topology key to domain to the exclusive units that hold it."""
         found: dict[str, dict[int, set[DomainUnit]]] = defaultdict(lambda: defaultdict(set))
         for unit, domains in self.domains.items():
             for domain in domains - {-1} if unit.exclusive else ():

@@ -1,4 +1,4 @@
-"""What a discovery has found: a tier tree in the names of its source, and what was noticed on the way."""
+"""The result of a discovery: a tier tree in the names of its source, findings and notes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Discovery:
     Parameters
     ----------
     tree
-        Domains by the names that the source gives them; no node is in two that do not lie in each other, and tiers grow
-        from 1 towards the roots.
+        By names of the source; no node is in two domains that do not lie in each other, and tiers grow from 1 to the
+        roots.
     titles
-        Domain to what it is called in full, where that is more than its name.
+        Domain to its full name, where that is longer.
     labels
         Domain to the labels that all of its nodes have, where it was found by them.
     findings
-        What in the source cannot be as meant; sorted.
+        Sorted.
     notes
-        What was decided where the source leaves a choice, in sentences.
+        Decisions where the source leaves a choice, in sentences.
     """
 
     tree: TopologyTree

@@ -1,4 +1,4 @@
-"""A file that describes a fabric, of whichever format: its content tells which."""
+"""A file that describes a fabric, of any format: its content tells which."""
 
 from __future__ import annotations
 
@@ -30,14 +30,12 @@ _FILES = ("topology.yaml", "topology.conf")
 
 
 def discover_file(path: str, nodes: Collection[str] | None = None, topology: str | None = None) -> Discovery:
-    """Find the domains that a file describes.
+    """Find the domains that a file describes, packed with gzip or not; ``-`` is standard input.
 
     Parameters
     ----------
-    path
-        The file, packed with gzip or not; ``-`` is standard input.
     nodes
-        Names of the cluster's nodes, which alone count; None: they are not known.
+        Nodes of the cluster, which alone count; None: not known.
     topology
         Which topology counts of a file that has several.
 
@@ -46,7 +44,7 @@ def discover_file(path: str, nodes: Collection[str] | None = None, topology: str
     BadInstance
         Every fault of the file; it is of no format that is read; no host of it is a node.
     UsageError
-        Nothing says which topology of it counts, or it has none of the name.
+        None of its topologies is chosen, or it has none of the name.
     """
     texts = read_texts([path])
     if len(texts) != 1:
@@ -79,14 +77,12 @@ def _of_document(document: Any, source: str, names: NodeNames, topology: str | N
 
 
 def _files(document: Mapping[str, Any]) -> dict[str, str]:
-    """Slurm's files in a ConfigMap; none in anything else."""
     data = document.get("data") if document.get("kind") == "ConfigMap" else None
     files = data if isinstance(data, dict) else {}
     return {key: files[key] for key in _FILES if isinstance(files.get(key), str)}
 
 
 def _parsed(text: str, source: str) -> Any:
-    """The only document of YAML or JSON text."""
     try:
         if text.lstrip()[:1] in ("{", "["):
             refused = refusal(text.encode())

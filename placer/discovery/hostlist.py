@@ -1,8 +1,10 @@
 """Slurm's hostlists: ``tux[0-3,12,18-20]`` and its like to the names that they stand for.
 
-What is read: names and bracketed ranges with commas, several brackets in a name (``r[1-2]n[01-16]``), text behind them.
-A range is as wide as its first number is written (``[08-11]`` is 08, 09, 10, 11). Source: Slurm
-``src/common/hostlist.c``; ranges in other bases, of machines that are not built any more, are refused.
+Read are names and bracketed ranges with commas, several brackets in a name (``r[1-2]n[01-16]``), text behind them. A
+range
+is as wide as its first number is written (``[08-11]`` is 08, 09, 10, 11). Source: Slurm ``src/common/hostlist.c``;
+ranges
+in other bases, of machines that are not built any more, are refused.
 """
 
 from __future__ import annotations
@@ -13,29 +15,18 @@ from itertools import product
 
 __all__ = ["MOST_NAMES", "expand"]
 
-#: Names that one list may stand for.
 MOST_NAMES = 1_000_000
 
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 
 def expand(text: str) -> list[str]:
-    """Write a hostlist out.
-
-    Parameters
-    ----------
-    text
-        The list.
-
-    Returns
-    -------
-    list of str
-        Names in the order of the list.
+    """Names of a hostlist, in its order.
 
     Raises
     ------
     ValueError
-        It is none, or stands for more than :data:`MOST_NAMES` names; says what was found.
+        It is none, or stands for more than :data:`MOST_NAMES` names; the text has the found words.
 
     Examples
     --------
@@ -56,7 +47,6 @@ def expand(text: str) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Split at commas outside brackets."""
     start, inside = 0, False
     for place, character in enumerate(text):
         if character in "[]":
@@ -78,7 +68,6 @@ def _named(part: str, text: str) -> str:
 
 
 def _pieces(part: str) -> Iterator[str | list[tuple[int, int, int]]]:
-    """Text and ranges in turn; a range is its first and last number, and its width."""
     for index, piece in enumerate(re.split(r"[\[\]]", part)):
         if index % 2 == 0:
             yield piece

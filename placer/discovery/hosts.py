@@ -1,7 +1,7 @@
 """Hosts of a fabric and the nodes that they are.
 
-A node has the host's name, letters made small; where the nodes are known, also one of the two may have a domain behind
-its name (``gpu-01`` and ``gpu-01.cluster.example``), if only one node begins so. What is no node is left out and told.
+A node has the host's name in small letters; where the nodes are known, also one of the two may have a domain behind
+its name (``gpu-01`` and ``gpu-01.cluster.example``), if only one node begins so. Other hosts are left out and reported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ __all__ = ["NodeNames", "with_nodes"]
 
 
 class NodeNames:
-    """Which node a host is.
-
-    Parameters
-    ----------
-    nodes
-        Names of the nodes; None: they are not known, and a host is a node where its name may be one's.
-    """
+    """Which node a host is; ``nodes`` None: they are not known, and a host is a node where its name may be one's."""
 
     def __init__(self, nodes: Collection[str] | None) -> None:
         self.nodes = None if nodes is None else frozenset(nodes)
@@ -47,16 +41,7 @@ class NodeNames:
 
 
 def with_nodes(found: Discovery, names: NodeNames, source: str) -> Discovery:
-    """Put nodes in the place of hosts.
-
-    Parameters
-    ----------
-    found
-        A tree of hosts.
-    names
-        Which node a host is.
-    source
-        Where the tree is from, for messages.
+    """Put nodes in the place of hosts; ``source`` is for messages.
 
     Raises
     ------
@@ -77,7 +62,6 @@ def with_nodes(found: Discovery, names: NodeNames, source: str) -> Discovery:
 
 
 def _homes(nodes: Mapping[str, Set[str]]) -> dict[str, set[str]]:
-    """Node to the domains that it is directly in."""
     homes: dict[str, set[str]] = defaultdict(set)
     for name, found in nodes.items():
         for node in found:
@@ -86,7 +70,6 @@ def _homes(nodes: Mapping[str, Set[str]]) -> dict[str, set[str]]:
 
 
 def _refuse(homes: Mapping[str, Set[str]], strangers: set[str], source: str) -> None:
-    """Refuse nodes that would be in two domains, and hosts of which none is a node."""
     faults = [
         Fault(source, None, f"Node {node}", "", f"it as hosts on {', '.join(sorted(where))}", "one switch")
         for node, where in sorted(homes.items())
@@ -100,7 +83,6 @@ def _refuse(homes: Mapping[str, Set[str]], strangers: set[str], source: str) -> 
 
 
 def _told(strangers: set[str], outside: Iterable[str], source: str) -> Findings:
-    """Hosts that are no nodes, and nodes that are no hosts."""
     findings = Findings()
     if strangers:
         what = "is no node" if len(strangers) == 1 else "are no nodes"
@@ -112,7 +94,6 @@ def _told(strangers: set[str], outside: Iterable[str], source: str) -> Findings:
 
 
 def _replaced(tree: TopologyTree, nodes: Mapping[str, Set[str]]) -> TopologyTree:
-    """The tree with other nodes, and without domains that have none."""
     kept = {name for leaf, found in nodes.items() if found for name in tree.paths[leaf]}
     made = {
         name: replace(

@@ -1,12 +1,13 @@
-"""A tier tree to HyperNode manifests, as Volcano's discovery makes them but for their names.
+"""A tier tree to HyperNode manifests, as Volcano's discovery makes them, except for their names.
 
-Volcano's have five random letters; here the same tree gives the same names. Members are named one by one
-(``exactMatch``), the label ``volcano.sh/network-topology-source`` says who made them (Volcano's controller changes and
-deletes those of its own sources alone), and an annotation what the source calls the domain.
+Volcano's names have five random letters; here the same tree gives the same names. Members are named one by one
+(``exactMatch``). The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's controller
+changes
+and deletes those of its own sources alone; an annotation has the source's name of the domain.
 
-A name is what Kubernetes takes (lower case, digits, ``-`` and ``.``) of the source's name, and no longer than what
-Volcano's admission takes for a member's: 63 characters. Where two names come to one, the domain that is called so in
-its source keeps it, and the others get a hash of their own name behind it; the finding ``DomainNamesCollide`` says so.
+A name is the source's name in lower case, digits, ``-`` and ``.``, of at most 63 characters, as Volcano's admission
+takes for a member. Where two names become one, the domain with that name in its source keeps it, and the others get a
+hash of their own name behind it; the finding ``DomainNamesCollide`` reports it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ __all__ = ["API_VERSION", "DOMAIN", "SOURCE", "SOURCE_LABEL", "hyper_nodes"]
 API_VERSION = "topology.volcano.sh/v1alpha1"
 #: Label of every HyperNode that a discovery made, and its value on ours.
 SOURCE_LABEL, SOURCE = "volcano.sh/network-topology-source", "placer"
-#: Annotation that says what the source calls the domain.
 DOMAIN = "placer.dev/domain"
 
 _LONGEST = 63
@@ -36,18 +36,9 @@ _HASH = 8
 
 
 def hyper_nodes(found: Discovery) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Make the manifests of a tree.
+    """Manifests of a tree as plain values, lower tiers first and then by name, and findings about changed names.
 
-    Parameters
-    ----------
-    found
-        The tree.
-
-    Returns
-    -------
-    documents, findings
-        HyperNodes as plain values, lower tiers first and then by name; and where names had to be changed because two
-        came to one. The same tree gives the same text.
+    The same tree gives the same text.
     """
     findings = Findings()
     names = _names(found, findings)
@@ -80,7 +71,6 @@ def _members(kind: str, names: Any) -> Iterator[dict[str, Any]]:
 
 
 def _names(found: Discovery, findings: Findings) -> dict[str, str]:
-    """Domain to the name of its HyperNode."""
     wanted: dict[str, list[str]] = defaultdict(list)
     for name in sorted(found.tree.hyper_nodes):
         wanted[_plain(name)].append(name)
@@ -99,7 +89,7 @@ def _names(found: Discovery, findings: Findings) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    """What Kubernetes takes of a name; a path's parts are joined by points, the widest first."""
+    """A path's parts are joined by points, the widest first."""
     parts = re.split(r"[./]+", name.lower())
     clean = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
     plain = ".".join(part for part in clean if part) or "domain"
@@ -107,7 +97,7 @@ def _plain(name: str) -> str:
 
 
 def _hashed(plain: str, name: str, taken: set[str]) -> str:
-    """A name with so much of the hash of the source's behind it that no other has it."""
+    """As much of the hash as makes the name unique."""
     length = _HASH
     while (made := _with_hash(plain, name, length)) in taken:
         length += 1

@@ -1,16 +1,19 @@
 """The output of ``ibnetdiscover`` to a tier tree.
 
-A fabric is no tree: a leaf switch is linked to many spines, and each of these to many leaves. What jobs ask for are
-domains, so a domain of tier t is a set of hosts and switches that are linked without going higher than level t:
+A fabric is no tree: a leaf switch is linked to many spines, and each of these to many leaves. So a domain of tier t is
+a
+set of hosts and switches that are linked without going higher than level t:
 
 * A switch with hosts is of level 1, any other of the level above the lowest that it is linked to.
 * Switches that share a host are one domain of tier 1 (rails, pairs of leaves), as Volcano's UFM discovery has it.
-* A link joins what hangs on its ends at the level of its higher end, one between switches of one level at the next.
+* A link joins the switches at its ends at the level of its higher end, one between switches of one level at the next.
 
-So no domain has two parents, whatever is linked to what. A host on a core switch (a subnet manager, a storage server)
-would pull that switch down to level 1 and join too much: where the nodes of the cluster are known, other hosts are left
-out first. Names are those of switches that have one (``MF0;leaf-1:MQM8700/U1``, or by a node name map), else their
-GUIDs; a domain of several switches has the name of the first of its highest level.
+So no domain has two parents. A host on a core switch (a subnet manager, a storage server) would pull that switch down
+to
+level 1 and join too much: where the nodes of the cluster are known, other hosts are left out first. Names are those of
+switches (``MF0;leaf-1:MQM8700/U1``, or by a node name map), else GUIDs; a domain of several switches has the name of
+the
+first of its highest level.
 
 Source: rdma-core ``infiniband-diags``, manual page ibnetdiscover(8), "Topology file format".
 """
@@ -40,7 +43,6 @@ _LINK = re.compile(
     r"\[\d+\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s+"
     r'"(\w-[0-9a-fA-F]{1,16})"\[\d+\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*(?:#|$)'
 )
-#: How lines begin that say nothing about links, of each device four; and lines of which there are few.
 _HEADS = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=", "#", "Non-Chassis Nodes")
 _OTHER = re.compile(r"Chassis \d+.*|DIFF\b.*", re.DOTALL)
 #: ``MF0;name:model/U1`` of a managed switch; of a director's modules the model ends in the module, too.
@@ -53,7 +55,7 @@ _TOLD = 200  #: faults that are told one by one
 
 @dataclass(slots=True)
 class _Description:
-    """What the file says: kind and description of each device by its id, and links between devices."""
+    """Kind and description of each device by its id, and links between devices."""
 
     kinds: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
@@ -64,12 +66,10 @@ class _Description:
 
 
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
-    """Find the domains of an InfiniBand fabric.
+    """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
 
     Parameters
     ----------
-    text
-        What ``ibnetdiscover`` printed.
     source
         The file, for messages.
     is_node
@@ -78,7 +78,7 @@ def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] =
     Raises
     ------
     BadInstance
-        Lines that are none of its output, links to what is not described, no host with a name.
+        Unknown lines, links to devices without a record, no host with a name.
     """
     fabric = _read(text, source)
     findings = Findings()
@@ -117,7 +117,7 @@ def _read(text: str, source: str) -> _Description:
 
 
 def _read_link(line: str, current: str, number: int, fabric: _Description, named: dict[str, int]) -> bool:
-    """Take a link of the device that is described; False where the line is none, or no device is."""
+    """False where the line is no link, or no device is described."""
     match = _LINK.match(line)
     if match is None or not current:
         return False
@@ -128,7 +128,7 @@ def _read_link(line: str, current: str, number: int, fabric: _Description, named
 
 
 def _undescribed(fabric: _Description, named: Mapping[str, int], source: str) -> list[Fault]:
-    """Links to devices without a record: the file is torn."""
+    """Such a file is torn."""
     missing = [(device, number) for device, number in named.items() if device not in fabric.kinds]
     return [
         Fault(source, None, "", f"line {number}", f"a link to {device}, which is not described", "its record")
@@ -137,7 +137,6 @@ def _undescribed(fabric: _Description, named: Mapping[str, int], source: str) ->
 
 
 def _hosts(fabric: _Description, findings: Findings) -> dict[str, str]:
-    """Channel adapter to the host that it is in; those whose description names none are counted."""
     found, without = dict[str, str](), set[str]()
     for device in fabric.of("Ca"):
         words = fabric.words[device]
@@ -156,7 +155,7 @@ def _hosts(fabric: _Description, findings: Findings) -> dict[str, str]:
 
 
 def _switch_names(fabric: _Description) -> dict[str, str]:
-    """Switch to its name: as it says, with its GUID behind where another says the same, else its GUID."""
+    """Switches of one name have their GUID behind it."""
     said = {device: _said(fabric.words[device]) for device in fabric.of("Switch")}
     count = Counter(said.values())
     names = {}
@@ -174,15 +173,7 @@ def _said(words: str) -> str:
 
 
 class _Joined:
-    """Sets of switches that are one domain, level by level.
-
-    Parameters
-    ----------
-    fabric
-        What is linked.
-    hosts
-        Channel adapter to host, of those that count.
-    """
+    """Sets of switches that are one domain, level by level."""
 
     def __init__(self, fabric: _Description, hosts: Mapping[str, str]) -> None:
         self._parent: dict[str, str] = {}
@@ -229,7 +220,6 @@ class _Joined:
             yield level, self._found(level)
 
     def _found(self, level: int) -> list[list[str]]:
-        """Switches up to a level by the domain that they are in."""
         found: dict[str, list[str]] = defaultdict(list)
         for switch, its in self.levels.items():
             if its <= level:
@@ -246,15 +236,7 @@ class _Joined:
 
 
 class _Levels:
-    """Domains by name, level by level; a level at which nothing new joins a domain makes none of its own.
-
-    Parameters
-    ----------
-    joined
-        Which switches are together at which level.
-    names
-        Switch to its name.
-    """
+    """Domains by name, level by level; a level at which nothing new joins a domain makes none of its own."""
 
     def __init__(self, joined: _Joined, names: Mapping[str, str]) -> None:
         self._joined, self._names = joined, names
@@ -284,7 +266,6 @@ class _Levels:
 
 
 def _discovery(levels: _Levels, findings: Findings, others: int) -> Discovery:
-    """Make the tree, and say what was decided."""
     titles, tiers = levels.titles, levels.tiers
     notes = [*merged_note([titles[name].split(", ") for name in tiers if tiers[name] == 1])]
     notes += _linked_note(titles, tiers)
@@ -299,7 +280,6 @@ def _new_name(names: Sequence[str], level: int, taken: Mapping[str, object]) -> 
 
 
 def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterator[str]:
-    """Say how switches above the leaves were taken together."""
     for tier in sorted(set(tiers.values()) - {1}):
         several = [name for name in sorted(tiers, key=natural) if tiers[name] == tier and ", " in titles[name]]
         if several:
@@ -310,7 +290,6 @@ def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterato
 
 
 def _with_tiers(tree: TopologyTree, tiers: Mapping[str, int]) -> TopologyTree:
-    """The same tree with other tiers."""
     made: Iterable[HyperNode] = tree.hyper_nodes.values()
     found = {
         each.name: HyperNode(each.name, tiers[each.name], "", each.parent, each.children, each.nodes) for each in made

@@ -1,8 +1,9 @@
 """Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
 
-Volcano's discovery takes a label's value for a domain wherever it stands, so that one rack name in two rows makes a
-HyperNode with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the
-finding ``LabelInTwoDomains`` tells of them, since a wrong label looks the same. Source of the label's words: Volcano
+Volcano's discovery takes a label's value for a domain wherever it stands, so one rack name in two rows makes a
+HyperNode
+with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the finding
+``LabelInTwoDomains`` reports them, since a wrong label looks the same. Source of the label's words: Volcano
 ``pkg/controllers/hypernode/discovery/label``.
 """
 
@@ -47,22 +48,11 @@ def read_keys(text: str) -> tuple[str, ...]:
 
 
 def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str = "the nodes") -> Discovery:
-    """Find the domains that labels of nodes name.
+    """Find the domains that labels of nodes name; ``keys`` come nearest first, and the first makes tier 1.
 
-    Parameters
-    ----------
-    keys
-        Keys of labels, nearest first; the first makes tier 1.
-    nodes
-        Nodes by name. One without the nearest label is a member of the nearest domain whose label it has; one without
-        any is in none. Both are findings.
-    source
-        Where the nodes are from, for messages.
-
-    Raises
-    ------
-    BadInstance
-        Keys that no node has, all of them.
+    A node without the nearest label is a member of the nearest domain whose label it has; one without any is in none.
+    Both
+    are findings. Keys that no node has raise :class:`BadInstance`.
     """
     _refuse_unknown(keys, nodes, source)
     findings = Findings()
@@ -86,7 +76,6 @@ def _refuse_unknown(keys: Sequence[str], nodes: Mapping[str, Node], source: str)
 
 
 def _note_missing(keys: Sequence[str], nodes: Mapping[str, Node], findings: Findings) -> None:
-    """Tell of each key which nodes lack it, and of those that lack all of them."""
     without: dict[str, set[str]] = defaultdict(set)
     for name, node in nodes.items():
         missing = [key for key in keys if not node.labels.get(key)]
@@ -102,7 +91,6 @@ def _note_missing(keys: Sequence[str], nodes: Mapping[str, Node], findings: Find
 
 
 def _note_ambiguous(key: str, wider: Sequence[str], nodes: Mapping[str, Node], findings: Findings) -> None:
-    """Tell of values of a key whose nodes differ in a wider label: each such value names several domains."""
     places: dict[str, dict[tuple[str, ...], set[str]]] = defaultdict(lambda: defaultdict(set))
     for name, node in nodes.items():
         value = node.labels.get(key)

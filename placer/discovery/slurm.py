@@ -1,13 +1,8 @@
 """Slurm's ``topology.conf`` and ``topology.yaml``, as people write them and as NVIDIA's topograph does.
 
-=====================  ================================================================================================
-what stands there      what comes of it
-=====================  ================================================================================================
-a tree                 switches with nodes are of tier 1, and those above them of the next
-blocks                 of tier 1; where there are several BlockSizes, a multiple of the first one is so many blocks one
-                       after another, a tier for each size (topology/block joins them in the same way)
-a ring, a torus, flat  refused: they have no domains
-=====================  ================================================================================================
+In a tree, switches with nodes are of tier 1, and those above them of the next. Blocks are of tier 1; with several
+BlockSizes, a multiple of the first is so many blocks one after another, a tier for each size (as topology/block joins
+them). A ring, a torus and flat have no domains and are refused.
 
 A topology.yaml may have several topologies: the one that is asked for counts, else its ``cluster_default``, else the
 only one. Source: Slurm's manual pages topology.conf(5), topology.yaml(5); topograph spells keys in camel case.
@@ -50,7 +45,7 @@ class _Reading:
         self.faults.append(Fault(self.source, None, subject, place, found, expected))
 
     def names(self, text: object, place: str) -> tuple[str, ...]:
-        """Names of a hostlist; none, and a fault, where it is none."""
+        """Names of a hostlist; empty, and a fault, where it is none."""
         if text is None:
             return ()
         if not isinstance(text, str) or text.upper() == "ALL":
@@ -84,12 +79,11 @@ class _Reading:
 
 
 def _power(size: int, base: int) -> bool:
-    """Whether a size is a power of two times another."""
     return size % base == 0 and (size // base) & (size // base - 1) == 0
 
 
 def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
-    """Blocks that one size after another joins, in the order of the file; so is what is left over at the end."""
+    """In the order of the file, those left over at the end included."""
     below = [(each.name, each.name, each.name) for each in blocks]  # the domain, and its first and last block
     before = 1
     for size in sizes[1:]:
@@ -111,23 +105,14 @@ def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[Sw
 
 
 def discover_topology_conf(text: str, source: str, topology: str | None = None) -> Discovery:
-    """Read a ``topology.conf``.
-
-    Parameters
-    ----------
-    text
-        Of the file.
-    source
-        The file, for messages.
-    topology
-        ``tree`` or ``block``, where it has both; None: it has one.
+    """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both.
 
     Raises
     ------
     BadInstance
         Every fault of it.
     UsageError
-        It has both and nothing says which one, or not the one that is asked for.
+        It has both and none is chosen, or not the chosen one.
     """
     reading = _Reading(source)
     trees, blocks = list[SwitchRecord](), list[SwitchRecord]()
@@ -153,7 +138,6 @@ def discover_topology_conf(text: str, source: str, topology: str | None = None) 
 
 
 def _chosen(wanted: str | None, there: Sequence[str], source: str) -> str | None:
-    """Which of several topologies counts."""
     if wanted is not None and wanted not in there:
         known = (", ".join(map(shown, there)) or "none") + found_like(wanted, there)
         raise UsageError(f"--topology: found {wanted!r}, expected one of those in {source}: {known}")
@@ -164,7 +148,6 @@ def _chosen(wanted: str | None, there: Sequence[str], source: str) -> str | None
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments, with the number of each; one that ends in a backslash goes on in the next."""
     start, kept = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         start = start or number
@@ -180,7 +163,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
-    """Keys, in lower case, and values of a line; a fault where it has others than its first key goes with."""
     found: dict[str, str] = {}
     end = 0
     while match := _PAIR.match(line, end):
@@ -203,23 +185,14 @@ def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
 
 
 def discover_topology_yaml(document: object, source: str, topology: str | None = None) -> Discovery:
-    """Read a ``topology.yaml``.
-
-    Parameters
-    ----------
-    document
-        What YAML gives of the file.
-    source
-        The file, for messages.
-    topology
-        Name of the topology that counts; None: the default of the cluster, or the only one.
+    """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default of the cluster, or the only one.
 
     Raises
     ------
     BadInstance
         Every fault of it; the topology that counts has no domains.
     UsageError
-        Nothing says which topology counts, or there is none of the name.
+        None is chosen, or there is none of the name.
     """
     reading = _Reading(source)
     entries = _entries(document, "topologies", reading)
@@ -234,7 +207,7 @@ def discover_topology_yaml(document: object, source: str, topology: str | None =
 
 
 def _value(entry: Mapping[str, Any], key: str) -> Any:
-    """Value of a key, which topograph spells in camel case."""
+    """NVIDIA's topograph spells keys in camel case."""
     head, *rest = key.split("_")
     return entry.get(key, entry.get(head + "".join(map(str.capitalize, rest))))
 
@@ -256,7 +229,6 @@ def _read_topology(entry: Mapping[str, Any], place: str, reading: _Reading) -> N
 
 
 def _read_named(part: Mapping[str, Any], key: str, name: str, tier_name: str, place: str, reading: _Reading) -> None:
-    """Read a list of switches or of blocks."""
     for index, each in enumerate(_entries(part.get(key), f"{place}.{key}", reading)):
         at = f"{place}.{key}[{index}]"
         nodes, below = (reading.names(each.get(names), f"{at}.{names}") for names in ("nodes", "children"))
@@ -264,7 +236,7 @@ def _read_named(part: Mapping[str, Any], key: str, name: str, tier_name: str, pl
 
 
 def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any]]:
-    """A list of mappings; empty, and a fault, where it is none."""
+    """Empty, and a fault, where it is none."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
     reading.fault(place, type(value).__name__ if value is not None else "nothing", "a list of mappings")
@@ -272,7 +244,7 @@ def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any
 
 
 def _text(entry: Mapping[str, Any], key: str, place: str, reading: _Reading) -> str:
-    """A name; numbers are names too."""
+    """Numbers are names, too."""
     value = entry.get(key)
     if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):
         return str(value)

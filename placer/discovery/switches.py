@@ -1,9 +1,9 @@
 """Records of switches, each with its hosts and the switches below it, to a tier tree.
 
-A switch whose hosts are its own is a leaf of tier 1; any other has the tier above the highest below it. Switches that
-have the same hosts and the same switches below them are one domain, from the leaves upwards: in a fabric with rails
-each rail has switches of its own, and they all hold the same hosts. A domain of several switches has the name of the
-first of them.
+A switch with own hosts alone is a leaf of tier 1; any other has the tier above the highest below it. Switches with the
+same hosts and the same switches below them are one domain, from the leaves upwards: in a fabric with rails each rail
+has
+its own switches, and they all hold the same hosts. Such a domain has the name of the first of them.
 """
 
 from __future__ import annotations
@@ -24,21 +24,7 @@ __all__ = ["SwitchRecord", "discover_switches", "merged_note", "tree_from"]
 
 @dataclass(frozen=True, slots=True)
 class SwitchRecord:
-    """What a description says of a switch, or of another domain.
-
-    Parameters
-    ----------
-    name
-        Unique.
-    hosts
-        Directly on it.
-    children
-        Switches below it.
-    place
-        Where it is described, for messages.
-    tier_name
-        What its tier is called; empty: nothing.
-    """
+    """A switch, or another domain, of a description; ``name`` is unique, ``place`` is for messages."""
 
     name: str
     hosts: tuple[str, ...] = ()
@@ -48,20 +34,14 @@ class SwitchRecord:
 
 
 def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery:
-    """Make the tree of switches.
-
-    Parameters
-    ----------
-    records
-        In any order.
-    source
-        The file, for messages.
+    """Make the tree of switches, from records in any order.
 
     Raises
     ------
     BadInstance
-        Two records of one switch, one that names nothing, a child without a record, a circle, a switch below two that
-        are not one domain, a host on two such switches: all of them.
+        All of: two records of one switch, one that names nothing, a child without a record, a circle, a switch below
+        two that
+        are not one domain, a host on two such switches.
     """
     faults: list[Fault] = []
     by_name = _by_name(records, source, faults)
@@ -81,7 +61,7 @@ def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery
 
 
 def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Say which switches were taken for one domain; nothing where none were."""
+    """A note of the switches that were taken for one domain; empty: none."""
     several = sorted((sorted(each, key=natural) for each in together if len(each) > 1), key=lambda each: each[0])
     if not several:
         return ()
@@ -136,7 +116,6 @@ def _by_name(records: Sequence[SwitchRecord], source: str, faults: list[Fault]) 
 
 
 def _order(by_name: Mapping[str, SwitchRecord], source: str, faults: list[Fault]) -> list[str]:
-    """Switches, each behind those below it."""
     graph = {name: [child for child in by_name[name].children if child in by_name] for name in sorted(by_name)}
     try:
         return list(graphlib.TopologicalSorter(graph).static_order())
@@ -149,7 +128,6 @@ def _order(by_name: Mapping[str, SwitchRecord], source: str, faults: list[Fault]
 def _merge(
     order: Sequence[str], by_name: Mapping[str, SwitchRecord]
 ) -> tuple[dict[str, str], dict[str, tuple[frozenset[str], frozenset[str]]]]:
-    """Switch to the domain that it is of, and domain to its hosts and the domains below it."""
     same: dict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
     merged: dict[str, str] = {}
     heights: dict[str, int] = {}
@@ -172,7 +150,6 @@ def _merge(
 def _two_homes(
     domains: Mapping[str, tuple[frozenset[str], frozenset[str]]], by_name: Mapping[str, SwitchRecord], source: str
 ) -> list[Fault]:
-    """Hosts and switches that are in two domains."""
     homes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, (hosts, below) in domains.items():
         for host in hosts:

@@ -1,9 +1,9 @@
-"""What NVIDIA's topograph writes beside Slurm's files: the JSON of its graph engine.
+"""The JSON of the graph engine of NVIDIA's topograph.
 
-``instances`` have an ``id``, the switches above them nearest first (``network_layers``), and where they have one the
-accelerated domain that they are in (``attributes.nvlink``). Accelerated domains are the first tier where each of them
-lies below one switch; where one does not, they are left out, and a note says so. Source: topograph's
-page on its graph engine.
+``instances`` have an ``id``, the switches above them nearest first (``network_layers``), and maybe their accelerated
+domain (``attributes.nvlink``). Accelerated domains are the first tier where each of them lies below one switch; else
+they
+are left out, with a note. Source: topograph's page on its graph engine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ __all__ = ["discover_graph"]
 
 @dataclass(frozen=True, slots=True)
 class _GraphHost:
-    """A host, the switches above it nearest first, and its accelerated domain; empty: none."""
-
     host: str
     layers: tuple[str, ...]
     accelerator: str
@@ -34,13 +32,6 @@ class _GraphHost:
 
 def discover_graph(document: Mapping[str, Any], source: str) -> Discovery:
     """Read the JSON of the graph engine.
-
-    Parameters
-    ----------
-    document
-        What the file says.
-    source
-        The file, for messages.
 
     Raises
     ------
@@ -82,7 +73,6 @@ def _are_texts(host: object, accelerator: object, layers: object) -> bool:
 
 
 def _wide(found: Sequence[_GraphHost]) -> set[str]:
-    """Accelerated domains that lie below several switches."""
     above: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for each in found:
         if each.accelerator:
@@ -91,7 +81,6 @@ def _wide(found: Sequence[_GraphHost]) -> set[str]:
 
 
 def _records(found: Sequence[_GraphHost], *, accelerated: bool) -> list[SwitchRecord]:
-    """A record for each domain: hosts are on their nearest one."""
     hosts: dict[str, dict[str, None]] = defaultdict(dict)
     below: dict[str, dict[str, None]] = defaultdict(dict)
     places: dict[str, str] = {}

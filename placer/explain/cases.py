@@ -1,4 +1,4 @@
-"""An input that can be changed, and what placing it anew gives."""
+"""An input that can be changed, and its placement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ __all__ = [
     "without_waiting",
 ]
 
-#: Seconds for the orders of the greedy after its first, in each try.
 MORE_ORDERS = 0.5
 
 
@@ -69,15 +68,13 @@ class Change:
     Parameters
     ----------
     message
-        What it is, in words.
+        In words.
     rank
-        How much it disturbs beside what it makes wait: nodes first, then what the group asks for, then others.
+        How much it disturbs besides making others wait: nodes first, then the group's own demands, then others.
     with_
         Objects added or put in place of others.
-    without
-        Words of ``--without``.
-    set_
-        Words of ``--set``.
+    without, set_
+        Words of ``--without`` and ``--set``.
     """
 
     message: str
@@ -94,7 +91,7 @@ class Change:
 
     @property
     def edits(self) -> frozenset[str]:
-        """What it changes, for comparison; in whatever order."""
+        """Its edits for comparison, in any order."""
         return frozenset((*map(json.dumps, self.with_), *self.without, *self.set_))
 
 
@@ -105,15 +102,7 @@ def pod_words(keys: Iterable[Key]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Gated:
-    """A pod that scheduling gates keep from every scheduler.
-
-    Parameters
-    ----------
-    gates
-        Their names.
-    group
-        The PodGroup that the pod names; None: none.
-    """
+    """A pod that scheduling gates keep from every scheduler; ``group`` is the PodGroup that it names."""
 
     gates: tuple[str, ...]
     group: GroupKey | None
@@ -121,14 +110,8 @@ class Gated:
 
 @dataclass(frozen=True)
 class Placed:
-    """A placement of everything that waits, verified.
-
-    Parameters
-    ----------
-    instance
-        What was placed.
-    placement
-        Of the greedy, which no answer of ``solve`` is worse than, or of ``auto``.
+    """A verified placement of everything that waits: the greedy's, which no answer of ``solve`` is worse than, or
+    ``auto``'s.
     """
 
     instance: Instance
@@ -143,14 +126,8 @@ class Placed:
 
 
 def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
-    """Place all that waits; None where the answer breaks a rule, which is a bug and no answer.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    more
-        Seconds for the orders of the greedy after its first.
+    """Place all that waits, with ``more`` seconds for further orders of the greedy; None: the answer breaks a rule, a
+    bug.
     """
     dense = make_dense(instance)
     solution = greedy(dense, None, Deadline.within(more), Deadline())
@@ -163,18 +140,14 @@ class Case:
 
     Parameters
     ----------
-    raws
-        The objects.
-    scheduler_name
-        As of :func:`placer.read.read`.
-    lenient
+    scheduler_name, lenient
         As of :func:`placer.read.read`.
     only
         The only group of which pods wait; others are left out. None: all of them wait.
     before
         Bindings of others that are carried out before it.
     least
-        A group, and how many of its pods are needed, some of them being optional by what it says itself.
+        A group, and how many of its pods are needed, some of them being optional by its own statement.
     """
 
     def __init__(
@@ -201,13 +174,7 @@ class Case:
         scheduler_name: str | None = None,
         lenient: bool = False,
     ) -> Case:
-        """Read files, as :func:`placer.read.read` does, and keep the objects.
-
-        Raises
-        ------
-        BadInstance, UsageError
-            As :func:`placer.read.read`.
-        """
+        """Read files, as :func:`placer.read.read` does with its errors, and keep the objects."""
         raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
@@ -236,7 +203,7 @@ class Case:
 
     @cached_property
     def instance(self) -> Instance:
-        """The instance that the objects state."""
+        """The instance of the objects."""
         objects = self._objects
         named = self.scheduler_name or objects.snapshot
         with no_collection():
@@ -251,7 +218,7 @@ class Case:
 
     @cached_property
     def placed(self) -> Placed | None:
-        """A placement of all that waits; None where it breaks a rule, which is a bug and no answer."""
+        """A placement of all that waits; None: it breaks a rule, a bug."""
         return place(self.instance)
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
@@ -272,7 +239,7 @@ class Case:
         Raises
         ------
         BadInstance, UsageError
-            The change cannot be made, or what comes of it is no instance.
+            The change cannot be made, or the result is no instance.
         """
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
@@ -282,7 +249,7 @@ class Case:
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
-        """Those objects that another case does not have, from which this one was made by a change."""
+        """Objects that another case, from which a change made this one, does not have."""
         before = {id(raw) for raw in other.raws}
         return [json.loads(bytes(raw.text)) for raw in self.raws if id(raw) not in before]
 
@@ -296,9 +263,9 @@ class Case:
         return None
 
     def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
-        """Where the spec of a pod is written, as words of ``--set``, and what stands there; None where nowhere.
+        """Where the spec of a pod is written, as words of ``--set``, and its value; None: nowhere.
 
-        That of a pod which a workload would make is written there.
+        That of a pod which a workload would make is in the workload.
         """
         document = self.document("Pod", key.namespace, key.name)
         if document is not None:
@@ -315,14 +282,12 @@ class Case:
 
     @cached_property
     def _blueprints(self) -> Mapping[Key, Blueprint]:
-        """Pod that a workload would make to how it comes about."""
         objects = self._objects
         made = expand(objects, only_added=objects.snapshot is not None).blueprints
         return {Key(each.owner.namespace, name): each for each in made for _, name in each.names()}
 
     @cached_property
     def _named(self) -> Mapping[tuple[str, str], list[RawObject]]:
-        """Kind and name to the objects of it."""
         found: dict[tuple[str, str], list[RawObject]] = defaultdict(list)
         for raw in self.raws:
             found[raw.kind, raw.name].append(raw)
@@ -349,7 +314,7 @@ def _not_waiting(group: Group) -> Group:
 
 
 def with_free_zones(node: Node) -> Node:
-    """A node on whose NUMA zones nothing runs: what is available is what pods may use in all."""
+    """A node on whose NUMA zones nothing runs: all allocatable amounts are available."""
     if node.numa is None:
         return node
     zones = tuple(replace(zone, available=_all_free(zone)) for zone in node.numa.zones)
@@ -362,7 +327,7 @@ def _all_free(zone: NumaZone) -> Resources:
 
 
 def without_pods(instance: Instance, keys: frozenset[Key]) -> Instance:
-    """The instance in which some pods that run have ended."""
+    """The instance in which some running pods have ended."""
     pods = {key: pod for key, pod in instance.pods.items() if key not in keys}
     groups = {key: _ended(group, keys) for key, group in instance.groups.items()}
     return replace(instance, pods=pods, groups=groups)

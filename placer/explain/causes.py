@@ -18,7 +18,6 @@ from placer.reasons.relaxations import TRIED
 
 __all__ = ["Correction", "GroupCause", "corrections"]
 
-#: Sets beside the smallest one.
 OTHERS = 2
 
 #: The condition under which a group fits, for causes of which no single rule of counting says more.
@@ -40,17 +39,7 @@ _CONDITION = {
 
 @dataclass(frozen=True)
 class GroupCause:
-    """One cause.
-
-    Parameters
-    ----------
-    code
-        As of a reason (``placer.codes.REASONS``).
-    rules
-        What is set aside when it is lifted.
-    message
-        What it comes to, one sentence.
-    """
+    """One cause; ``rules`` are lifted with it, and ``message`` is one sentence."""
 
     code: ReasonCode
     rules: tuple[str, ...]
@@ -64,17 +53,11 @@ Correction = tuple[GroupCause, ...]
 def corrections(group: LoneGroup) -> list[Correction] | None:
     """Find smallest correction sets of a group that does not fit alone.
 
-    Parameters
-    ----------
-    group
-        The group.
-
-    Returns
-    -------
-    list of Correction or None
-        The smallest set first, then up to two others that contain none of each other; of equal size those first whose
-        causes are what ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None:
-        the group fits, or whether it does was not decided, or no set was in time.
+    The smallest set comes first, then up to two others, none of which contains another. Of equal size those come first
+    whose
+    causes ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None: the group
+    fits, or
+    nothing was decided in time.
     """
     if group.confirmed().fits is not False:
         return None
@@ -89,24 +72,20 @@ def corrections(group: LoneGroup) -> list[Correction] | None:
 
 
 def _enough(found: list[frozenset[str]], codes: frozenset[str]) -> bool:
-    """Whether the sets of this size are not looked at any more."""
     return bool(found) and (len(codes) > len(found[0]) + 1 or len(found) > OTHERS)
 
 
 def _named(group: LoneGroup, codes: frozenset[str]) -> int:
-    """How many causes of a set are what ``placer.reasons`` names where only that one is kept."""
     kept = ((code, group.confirmed(codes - {code}).cause) for code in codes)
     return sum(cause is not None and cause.code == code for code, cause in kept)
 
 
 def _by_size(codes: tuple[str, ...]) -> Iterator[frozenset[str]]:
-    """Sets of causes, the smallest first."""
     for size in range(1, len(codes) + 1):
         yield from map(frozenset, combinations(codes, size))
 
 
 def _is_smallest(group: LoneGroup, codes: frozenset[str]) -> bool:
-    """Whether the group fits with all of the set lifted, and not with any one of it kept, decided twice."""
     return group.fits(codes).fits is True and all(group.confirmed(codes - {code}).fits is False for code in codes)
 
 
@@ -127,7 +106,6 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
 
 
 def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
-    """What counting says where only this cause is kept; else what is missing where lifting it lets the group in."""
     cause, placement = group.confirmed(codes - {code}).cause, group.fits(codes).placement or Placement()
     if cause is not None and cause.code == code:
         return cause.reason.message.replace(f" ({TRIED})", "")  # every claim here is decided twice
@@ -138,7 +116,6 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
 
 
 def _missing(group: LoneGroup, codes: frozenset[str], placement: Placement) -> str:
-    """What room is missing where a placement is that keeps every rule but those of some causes."""
     rest = codes - {"InsufficientResources"}
     kept, cause = lift(group.instance, group.key, rest), group.confirmed(rest).cause
     narrow = cause is not None and cause.code == "TopologyTooNarrow" and _asks_for_tiers_alone(kept, group.key)
@@ -146,7 +123,6 @@ def _missing(group: LoneGroup, codes: frozenset[str], placement: Placement) -> s
 
 
 def _asks_for_tiers_alone(instance: Instance, key: GroupKey) -> bool:
-    """Whether every domain within its limit of tiers is as good to the rules as any other, for all of a group."""
     group = instance.groups[key]
     pods = (instance.pods[each] for each in group.pending)
     return not group.policies and not any(pod.neighbours or pod.workload is not None for pod in pods)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PROPOSALS", "TriedChange", "changes"]
 
-#: What proposes changes of one kind.
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
 #: Seconds for searches of more changes where some help already, first of what must be evicted or moved.
@@ -50,7 +49,6 @@ PROPOSALS: tuple[Proposal, ...] = (
     added_nodes,
 )
 
-#: What proposes changes that others go with.
 PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority))
 
 
@@ -58,14 +56,7 @@ PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, hi
 class TriedChange:
     """A change under which the group is admitted.
 
-    Parameters
-    ----------
-    change
-        The change.
-    objects
-        What it adds or puts in place of others, whole objects as they would be.
-    loses
-        Groups that are admitted as things stand and not any more.
+    ``objects`` are whole objects that it adds or replaces; ``loses`` are groups that are admitted now and not any more.
     """
 
     change: Change
@@ -74,21 +65,11 @@ class TriedChange:
 
 
 def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
-    """Find changes that admit a group.
+    """Find changes that admit a group without breaking a rule, by their losses and how much they disturb.
 
-    Parameters
-    ----------
-    question
-        The group; what is not tried by its deadline is not told.
-    search
-        Asked about kinds of changes of which the greedy shows none to help.
-    disturb
-        Asked what must go for the group.
-
-    Returns
-    -------
-    list of TriedChange
-        Those under which the group is admitted and no rule is broken, by what they lose and how much they disturb.
+    Changes that are not tried by the question's deadline are left out. ``search`` is asked about kinds of changes of
+    which
+    the greedy shows none to help, ``disturb`` for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = [tried for told in found.values() for tried in told]
@@ -106,7 +87,6 @@ def _within(deadline: Deadline, seconds: float) -> Deadline:
 
 
 def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[TriedChange]:
-    """Pairs of changes, where there are several causes, or nothing but more nodes helps alone."""
     several = any(len(causes) > 1 for causes in question.corrections[:1])
     if not several and any(each.change.rank[0] < ADD for each in single):
         return []
@@ -117,7 +97,7 @@ def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[Tri
 def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
     """Two changes that admit the group together, neither of which does alone as far as single ones were tried.
 
-    The first one would if other causes of a set were set aside; the second one is proposed with the first one made.
+    The first one would if other causes of a set were lifted; the second one is proposed with the first one made.
     """
     told = {each.change.edits for each in single}
     for first in question.deadline.each(islice(_firsts(question), FIRSTS)):
@@ -128,7 +108,6 @@ def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedC
 
 
 def _firsts(question: Question) -> Iterator[Change]:
-    """Changes that resolve one cause of a set as far as it is screened with the others set aside."""
     for causes in question.corrections:
         codes = frozenset(cause.code for cause in causes) - {"Outcompeted"}
         for code in sorted(codes):
@@ -138,7 +117,6 @@ def _firsts(question: Question) -> Iterator[Change]:
 
 
 def _after(question: Question, first: Change, told: Collection[frozenset[str]]) -> Iterator[TriedChange]:
-    """Pairs of a change and one after it that admit the group."""
     try:
         after = question.after(first)
     except PlacerError:
@@ -153,7 +131,6 @@ def _after(question: Question, first: Change, told: Collection[frozenset[str]]) 
 
 
 def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:
-    """Those of one kind that admit the group."""
     found: list[TriedChange] = []
     for change in () if question.deadline.over else propose(question):
         if question.deadline.over:
@@ -171,7 +148,6 @@ _ONE_IS_ENOUGH = (calls, higher_priority)
 
 
 def _tried(question: Question, change: Change) -> TriedChange | None:
-    """The change where it admits the group; None where it does not, or makes no instance."""
     question.say(change.message)
     try:
         case = question.case.changed(change)
@@ -182,10 +158,7 @@ def _tried(question: Question, change: Change) -> TriedChange | None:
 
 
 def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
-    """Groups that would wait for it; None where no placement is found that admits the group.
-
-    The greedy's first order is enough where it admits the group and nothing waits for it.
-    """
+    """The greedy's first order is enough where it admits the group and nothing waits for it."""
     lost = _left_out(question, place(case.instance, more=0.0))
     if lost == ():
         return lost
@@ -196,10 +169,7 @@ def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
 
 
 def _left_out(question: Question, placed: Placed | None) -> tuple[GroupKey, ...] | None:
-    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group.
-
-    Of equal groups it is all one which of them are admitted.
-    """
+    """Of equal groups it does not matter which of them are admitted."""
     equal, before = question.equal or frozenset({question.key}), question.placed.admitted
     if placed is None or len(equal & placed.admitted) <= len(equal & before):
         return None

@@ -1,4 +1,4 @@
-"""Changes of what stands around the group: capability of queues, pods that are being deleted, gangs that end."""
+"""Changes around the group: capability of queues, pods that are being deleted, gangs that end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ WAIT, QUEUE, END = -1, 3, 6
 #: Gangs that are screened, the smallest first, and changes that are told of them.
 SCREENED, TOLD = 30, 2
 
-#: Gangs that are screened together first.
 TOGETHER = 6
 
 #: A running gang, or a pod of none, by name, and its pods.
@@ -36,7 +35,7 @@ Unit: TypeAlias = "tuple[str, list[Pod]]"
 
 
 def larger_queues(question: Question) -> Iterator[Change]:
-    """Queues opened, and what they may hold raised to what the group needs beside what is there."""
+    """Queues opened, and their capability raised by the group's need."""
     new = _placed_without_queues(question)
     names = sorted({each for pod in new for each in question.instance.queue_path(pod.queue)})
     edits = [edit for name in names for edit in _raised(question, name, new)]
@@ -46,7 +45,6 @@ def larger_queues(question: Question) -> Iterator[Change]:
 
 
 def _placed_without_queues(question: Question) -> list[Pod]:
-    """New pods of a placement that looks at no queue; none where that is not the matter, or does not help."""
     codes = frozenset({"QueueClosed", "QueueCapability"})
     if question.codes.isdisjoint(codes):
         return []
@@ -55,7 +53,6 @@ def _placed_without_queues(question: Question) -> list[Pod]:
 
 
 def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str, str]]:
-    """What one queue must be for new pods: in words, and as words of ``--set``."""
     queue = question.instance.queues[name]
     words = question.case.words("Queue", "", name, VOLCANO)
     if not queue.open:
@@ -74,7 +71,6 @@ def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str
 
 
 def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int:
-    """What the pods of a queue request, running ones and new ones together."""
     path = question.instance.queue_path
     there = (pod for pod in question.instance.pods.values() if pod.state.on_node)
     return sum(pod.requests[resource] for pod in (*there, *new) if queue in path(pod.queue))
@@ -110,7 +106,6 @@ def ended_gangs(question: Question) -> Iterator[Change]:
 
 
 def _partners(question: Question) -> set[tuple[Key, str]]:
-    """Workloads that the group calls, or that call it."""
     mine = {(pod.app_group, pod.workload) for pod in question.pods if pod.app_group and pod.workload}
     ends = {
         (app, end)
@@ -123,10 +118,7 @@ def _partners(question: Question) -> set[tuple[Key, str]]:
 
 
 def _helping(question: Question, units: Sequence[Unit]) -> Iterator[Unit]:
-    """Those units whose end alone lets the group in.
-
-    None does where the end of all of them together does not, unless the group wants pods near it, or counted.
-    """
+    """No unit helps alone where all of them together do not, unless the group wants pods near it, or counted."""
     wants = any(pod.neighbours.affinity or pod.neighbours.spread for pod in question.kinds)
     if not question.deadline.over and (wants or _fits_without(question, units)):
         yield from (unit for unit in question.deadline.each(units) if _fits_without(question, [unit]))
@@ -138,7 +130,7 @@ def _fits_without(question: Question, units: Sequence[Unit]) -> bool:
 
 
 def _units(question: Question) -> dict[str, list[Pod]]:
-    """What runs and may end: gangs, and pods of none, by name; DaemonSet and static pods stay."""
+    """DaemonSet and static pods stay."""
     units: dict[str, list[Pod]] = defaultdict(list)
     for pod in question.placed.instance.pods.values():
         if pod.state is PodState.BOUND and not pod.daemon and pod.group != question.key:

@@ -22,24 +22,13 @@ __all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
 MOST_PODS = 20_000
 
-#: Seconds of the search for more copies than the greedy finds, and for its bound.
 SECONDS = 6.0
 
 
 @dataclass(frozen=True)
 class Copies:
-    """How many copies of a group fit together.
-
-    Parameters
-    ----------
-    group
-        The group.
-    copies
-        So many were placed together, verified.
-    bound
-        No more fit.
-    proved_by
-        Who proved that.
+    """How many copies of a group were placed together, verified; no more than ``bound`` fit, as ``proved_by``
+    proved.
     """
 
     group: GroupKey
@@ -62,13 +51,7 @@ class Spare:
 
 
 def read_spare(words: str, instance: Instance) -> Spare:
-    """Read ``K@TIER``; the tier is a number or a tierName.
-
-    Raises
-    ------
-    UsageError
-        It does not parse, or no HyperNode is of that tier.
-    """
+    """Read ``K@TIER``, by number or tierName; a wrong text or an absent tier is a :class:`UsageError`."""
     return Spare(*count_at_tier("--spare", words, instance))
 
 
@@ -87,21 +70,12 @@ def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
 
 
 def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
-    """Find the largest number of copies of a group that fit together beside what runs, others that wait left out.
-
-    Parameters
-    ----------
-    instance
-        The problem; the group counts as the first copy.
-    key
-        The group.
-    deadline
-        When the search ends.
+    """Find the largest number of copies of a group, itself included, that fit together with running pods alone.
 
     Raises
     ------
     UsageError
-        The group runs already, in part or whole, or needs no pod at all: there is nothing to copy, or no end of it.
+        The group runs already, in part or whole, or needs no pod, so that there is no end of copies.
     """
     _check(instance, key)
     lone = alone(instance, key)
@@ -132,7 +106,6 @@ def _check(instance: Instance, key: GroupKey) -> None:
 
 
 def _counted(lone: Instance, key: GroupKey) -> int:
-    """Copies that there is room for pod by pod, in each domain that the group's limit allows; no more fit."""
     dense = make_dense(lone)
     if not dense.groups:
         return 0
@@ -144,7 +117,6 @@ def _counted(lone: Instance, key: GroupKey) -> int:
 
 
 def _room(lone: Instance, dense: Dense) -> dict[str, int]:
-    """How many pods of any number of copies each node has room for at most, by name in the order of the arrays."""
     amounts, room = NodeAmounts(lone), dict.fromkeys(dense.nodes, 0)
     for index, each in {each.shape: (index, each) for index, each in enumerate(dense.classes)}.values():
         single = each.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely)
@@ -155,13 +127,11 @@ def _room(lone: Instance, dense: Dense) -> dict[str, int]:
 
 
 def _in_units_of(pod: Pod, number: int) -> Pod:
-    """The pod in units of a copy of its group (C7 by label, C15)."""
     units = tuple(replace(each, name=f"{each.name}~{number}") for each in pod.neighbours.units)
     return replace(pod, neighbours=replace(pod.neighbours, units=units)) if units else pod
 
 
 def _with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
-    """The instance with so many of the group in place of one."""
     group, pods, groups = lone.groups[key], dict(lone.pods), dict(lone.groups)
     first = replace(group, bound=(), succeeded={})
     for number in range(2, count + 1):

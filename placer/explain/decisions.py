@@ -1,9 +1,9 @@
-"""Whether one group fits with some rules set aside: decided by counting and search, and once more by a solver.
+"""Whether one group fits with some rules lifted: decided by counting and search, and once more by a solver.
 
-A *yes* is a placement, judged by the executable rules (``placer.verify``) without those that were set aside. A *no* is
-counted, or every place was tried, or a solver proved it; it counts only after another of these said the same: the CP
-model after counting and search, the integer program after the CP model. What no second decision confirms is not
-claimed.
+A *yes* is a placement, judged by the executable rules (``placer.verify``) without the lifted ones. A *no* is counted,
+or
+every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting and
+search, by the integer program after the CP model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ __all__ = ["Decision", "LoneGroup"]
 #: Nodes that a quick search looks at beside the greedy's ways.
 QUICK = 400
 
-#: Most seconds for one solver's decision.
 SECONDS = 10.0
 
 
@@ -49,9 +48,9 @@ class Decision:
     by
         Who decided, and who confirmed it; ``rules`` is :mod:`placer.verify`.
     placement
-        Where it fits; None where it does not.
+        Where it fits.
     cause
-        Where it does not, what ``placer.reasons`` says.
+        Where it does not, as of ``placer.reasons``.
     """
 
     fits: bool | None
@@ -100,17 +99,7 @@ _BY_NAME = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClo
 
 
 class LoneGroup:
-    """One group, alone with what runs, and whether it fits with rules set aside.
-
-    Parameters
-    ----------
-    instance
-        May have more that waits, which is left out.
-    key
-        The group.
-    deadline
-        When nothing more is decided.
-    """
+    """One group, alone with running pods, and whether it fits with rules lifted; others that wait are left out."""
 
     def __init__(self, instance: Instance, key: GroupKey, deadline: Deadline) -> None:
         self.instance, self.key, self.deadline = alone(instance, key), key, deadline
@@ -119,7 +108,9 @@ class LoneGroup:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """Causes that can be lifted here, in the order of the catalogue: those that are not asked for are left out."""
+        """Causes that can be lifted here, in the order of the catalogue, without those that the group does not ask
+        for.
+        """
         group, plain = self.instance.groups[self.key], _World(self.instance, self.key, _LEFT_OUT)
         asks = [code for code in RULES_OF if code not in LIFTED or self._asks(code)]
         return (
@@ -133,19 +124,18 @@ class LoneGroup:
         )
 
     def _asks(self, code: str) -> bool:
-        """Whether the group asks for anything of a rule that is lifted by name."""
         off = set(RULES_OF[code]) <= self.instance.policy.rules_off
         asked = _ASKED.get(code)
         return not off and (asked is None or asked(self.instance, self.instance.groups[self.key]))
 
     def fits(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether the group fits with these causes lifted, as the first decision has it; a *yes* is verified."""
+        """The first decision with these causes lifted; a *yes* is verified."""
         if codes not in self._known:
             self._known[codes] = _World(self.instance, self.key, codes).decide(self.deadline)
         return self._known[codes]
 
     def found(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found quickly; never says that there is none."""
+        """Whether a place is found quickly; never a proof that there is none."""
         return _World(self.instance, self.key, codes).searched(QUICK) or Decision(None)
 
     def confirmed(self, codes: frozenset[str] = frozenset()) -> Decision:
@@ -159,7 +149,7 @@ class LoneGroup:
 
 
 class _World:
-    """The cluster with one group that waits and some rules set aside for it."""
+    """The cluster with one group that waits and some rules lifted for it."""
 
     def __init__(self, instance: Instance, key: GroupKey, codes: frozenset[str]) -> None:
         self.original, self.key, self.codes = instance, key, codes
@@ -167,7 +157,7 @@ class _World:
 
     @cached_property
     def arrays(self) -> Dense:
-        """Of the instance, with what is lifted in the arrays."""
+        """Of the instance, with the causes that are lifted in the arrays."""
         return lift_arrays(make_dense(self.instance), self.codes)
 
     @cached_property
@@ -187,19 +177,18 @@ class _World:
         return self.searched(LOOKS) or self._asked_cp_first(deadline)
 
     def _only_lacks_what_is_lifted(self) -> bool:
-        """Whether the group is ready with what runs once these causes are lifted, and is not before."""
+        """Such a group needs no pod once these causes are lifted."""
         worlds = (self.original, self.instance) if self.codes else ()
         return [Outcome(each, Placement()).ready(each.groups[self.key]) for each in worlds] == [False, True]
 
     def _asked_cp_first(self, deadline: Deadline) -> Decision:
-        """The decision of the CP model, where counting and search have none."""
         fits, solution = self._asked_cp(deadline) if self.group is not None else (None, None)
         if solution is not None:
             return self._judged(solution, "cp-sat") or Decision(None)
         return Decision(False, ("cp-sat",), cause=undecided()) if fits is False else Decision(None, cause=undecided())
 
     def searched(self, looks: int) -> Decision | None:
-        """A place for the group that a search finds which looks at so many nodes; None where it finds none."""
+        """A place that a search of so many nodes finds for the group, else None."""
         if self.group is None:
             return None
         state = GreedyState(GreedyLayout(self.arrays))
@@ -211,15 +200,13 @@ class _World:
         return ready_solution(self.arrays, Deadline(min(deadline.at, Deadline.within(SECONDS).at)))
 
     def _judged(self, solution: Solution, by: str) -> Decision | None:
-        """The decision that a solution makes; None where the rules that stand do not allow it."""
         placement = aligned(self.instance, self.arrays.placement(solution))
         return Decision(True, (by, "rules"), placement) if self.allows(placement) else None
 
     def allows(self, placement: Placement) -> bool:
-        """Whether a placement makes the group ready and keeps every rule but those that are set aside.
+        """Whether a placement makes the group ready and keeps every rule but the lifted ones.
 
-        Rules are those of the instance before anything was lifted, apart from what the group asks for and its queues
-        say.
+        Rules are those of the original instance, except for the demands of the group and its queues.
         """
         asks = self.codes & _BY_NAME
         off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
@@ -229,7 +216,7 @@ class _World:
         return ready and not verify(judged, placement)
 
     def confirm(self, first: Decision, deadline: Deadline) -> Decision:
-        """Have a *no* said once more, by another way than the first."""
+        """A *no* has to be confirmed by another way than the first."""
         if self.group is None:
             return replace(first, fits=False, by=(*first.by, "rules")) if self._never_ready() else Decision(None)
         if "cp-sat" in first.by:
@@ -241,7 +228,7 @@ class _World:
         return replace(first, by=(*first.by, by)) if fits is False else Decision(None, cause=first.cause)
 
     def _never_ready(self) -> bool:
-        """Whether the group is not ready even with every pod placed that may be placed at all (C2, C4, queues)."""
+        """Even with every pod placed that may be placed at all (C2, C4, queues)."""
         node = next(iter(self.instance.nodes), "")
         placed = [key for key in self.instance.groups[self.key].pending if self._may(key)]
         group = self.instance.groups[self.key]
@@ -249,7 +236,6 @@ class _World:
         return not placed or not Outcome(self.instance, Placement.of(dict.fromkeys(placed, node))).ready(group)
 
     def _in_whole_sub_groups(self, keys: list[Key]) -> list[Key]:
-        """Pods whose subgroup can reach its size (C6)."""
         group, pods = self.instance.groups[self.key], self.instance.pods
         whole = {
             at
@@ -264,7 +250,6 @@ class _World:
         return takes and not pod.unsupported and not self.instance.unoffered(pod)
 
     def _asked_milp(self, deadline: Deadline) -> bool | None:
-        """What the integer program says: False where the group is proved not to be admitted, True where it is."""
         from placer.methods.milp.search import search
 
         told: list[Event] = []

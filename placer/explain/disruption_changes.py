@@ -1,4 +1,4 @@
-"""Changes of what runs: the least that must be evicted or moved for the group."""
+"""Changes of running pods: the least that must be evicted or moved for the group."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ __all__ = ["least_disturbed"]
 #: How much these changes disturb: as a higher priority does, by which others may go as well.
 DISTURB = 7
 
-#: Units that a message names.
 NAMED = 3
 
 
 def least_disturbed(question: Question) -> Iterator[Change]:
     """The evictions and moves that are found for the group, where something may be disturbed for it.
 
-    For the group alone, or, where it would fit alone, beside the others that wait and are placed.
+    For the group alone, or, where it would fit alone, next to the others that wait and are placed.
     """
     if question.disturb is not None and not question.lifted:
         result = question.disturb(_with_new_pods_kept(question), question.key, question.deadline)
@@ -38,7 +37,7 @@ def least_disturbed(question: Question) -> Iterator[Change]:
 
 
 def _with_new_pods_kept(question: Question) -> Instance:
-    """Where changes are screened, but for pods that do not run yet: these can be neither evicted nor moved."""
+    """Pods that do not run yet can be neither evicted nor moved."""
     pods, new = question.instance.pods, question.placed.placement.node_of
     kept = {key: replace(pods[key], protected="it does not run yet") for key in new if pods[key].node is not None}
     return question.instance.keeping_held(pods={**pods, **kept})
@@ -58,7 +57,6 @@ def _change(question: Question, result: Result, disruption: Disruption) -> Chang
 
 
 def _units(disruption: Disruption) -> str:
-    """What goes, in words."""
     moved = [unit for unit in disruption.units if set(unit.pods) <= disruption.moved.keys()]
     evicted = [unit for unit in disruption.units if unit not in moved]
     parts = [f"{word} {_named(units)}" for word, units in (("evict", evicted), ("move", moved)) if units]
@@ -66,5 +64,4 @@ def _units(disruption: Disruption) -> str:
 
 
 def _named(units: list[DisruptionUnit]) -> str:
-    """Some units with the number of their pods."""
     return and_list(some([f"{unit.name} ({plural(len(unit.pods), 'pod')})" for unit in units], NAMED))

@@ -1,4 +1,4 @@
-"""Why groups wait, and what would admit each of them: causes, other causes, changes."""
+"""Why groups wait, and changes that would admit each of them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,11 @@ __all__ = [
     "waiting",
 ]
 
-#: Groups that wait, which a message names where none was found.
 NAMED = 8
 
 #: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
 SEARCH, LEAST_SEARCH = 1.0, 1.0
 
-#: Most seconds of a search for what must go.
 DISTURBING = 3.0
 
 
@@ -59,23 +57,22 @@ class Explanation:
 
     Parameters
     ----------
-    group
-        Its key.
     admitted
         Whether none of its pods waits but optional ones.
     corrections
-        Correction sets, the smallest first; of an admitted group why its optional pods wait, empty where none does;
-        empty where nothing was decided in time.
+        The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
+        decided
+        in time.
     changes
-        What would admit it; of an admitted group, or one that needs no pod, what gives one more of its pods a node.
+        Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
     reason
-        What ``solve`` says of it; None where none of its pods waits.
+        As of ``solve``; None where none of its pods waits.
     gated
         Its pods that scheduling gates hold back, which count as missing.
     pods, needed
-        How many of its pods wait, and how many it needs of such, at least: of an admitted group none.
+        How many of its pods wait, and how many of these it needs at least (0: it is admitted).
     equal
-        Other groups that wait, which nothing tells from this one: a change admits one of them, and no matter which.
+        Other waiting groups that nothing tells from this one: a change admits any one of them.
     empty
         Whether it needs no pod, and none of it is placed.
     """
@@ -130,16 +127,12 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """Find a group by what a user calls it; a pod stands for its group.
+    """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
 
     Parameters
     ----------
-    case
-        The input.
-    words
-        ``[KIND[.GROUP]/][NAMESPACE/]NAME``.
     namespace
-        The one that is meant where the words state none; None: ``home``, else the only one.
+        Where the words state none; None: ``home``, else the only one.
     home
         The user's own namespace.
 
@@ -164,7 +157,6 @@ def find_group(case: Case, words: str, namespace: str | None = None, home: str =
 
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
-    """The scheduling gates by which a pod, or all there is of a group, is held back, in words; empty: by none."""
     keys = {key for key in found if not case.instance.groups[key].pending and not case.instance.groups[key].bound}
     gated = {key: pod for key, pod in case.gated.items() if name.means_pod(key) or pod.group in keys}
     return f"found {gates_words(gated)}, expected pods that wait without" if gated else ""
@@ -184,7 +176,7 @@ def gates_words(gated: Mapping[Key, Gated]) -> str:
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
-    """Place all that waits by ``auto``, which is never worse than the greedy; None where there is no time for it."""
+    """Place all that waits by ``auto``, which is never worse than the greedy; None: no time."""
     seconds = min(SEARCH, deadline.left)
     if seconds < LEAST_SEARCH:
         return None
@@ -192,27 +184,17 @@ def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
 
 
 def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
-    """What must be evicted or moved for a group, by ``preempt``; None where there is no time for it."""
+    """Pods that must be evicted or moved for a group, by ``preempt``; None: no time."""
     seconds = min(DISTURBING, deadline.left)
     return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds, costs=False)
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
-    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted beside the others.
+    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted next to the
+    others.
 
-    Parameters
-    ----------
-    case
-        The input.
-    deadline
-        When nothing more is searched for.
-    keys
-        Groups asked about; None: all that wait.
-
-    Raises
-    ------
-    VerificationFailed
-        The placement breaks a rule: a bug.
+    ``keys`` are groups asked about; None: all. A placement that breaks a rule raises :class:`VerificationFailed`: a
+    bug.
     """
     instance = case.instance  # reading always finishes
     try:
@@ -241,14 +223,12 @@ def explain(
 
     Parameters
     ----------
-    case
-        The input.
     keys
-        Groups asked about; None: all that wait.
+        None: all that wait.
     deadline
-        When nothing more is decided or tried. Each of several groups has its share of what is left.
+        When nothing more is decided or tried. Each of several groups has its share of the rest.
     placed
-        What is placed as things stand; None: what :func:`as_things_stand` finds.
+        The present placement; None: that of :func:`as_things_stand`.
     say
         Is given a few words about each step.
 
@@ -279,12 +259,11 @@ def explain(
 
 
 def _undecided(group: Group, reason: Reason) -> Explanation:
-    """What is to be said of a group for which there was no time."""
     return Explanation(group.key, admitted=False, reason=reason, pods=len(group.pending), needed=group.need)
 
 
 def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
-    """Pending pods in no PodGroup to all that no rule and no value tells from each, itself among them."""
+    """Pods in no PodGroup to all that no rule and no value tells from each, itself included."""
     kinds: dict[object, set[GroupKey]] = defaultdict(set)
     meant = {each.pods[0]: each.neighbours for each in make_dense(instance).classes}
     for pod in instance.pending:
@@ -297,12 +276,11 @@ def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
 def _waiting_like(
     key: GroupKey, kind: object, equal: Mapping[GroupKey, frozenset[GroupKey]], told: Mapping[GroupKey, Reason]
 ) -> tuple[GroupKey, ...]:
-    """The others that wait as a group does."""
     return tuple(sorted(each for each in equal.get(key, ()) if each != key and (equal[each], told.get(each)) == kind))
 
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
-    """Why pods of groups wait beside what is placed; all of them are late where the time does not suffice."""
+    """Why pods of groups wait next to the placed ones; all of them are late where the time does not suffice."""
 
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)
@@ -334,7 +312,6 @@ def _explained(
 def _optional(
     case: Case, group: Group, placed: Placed, reason: Reason | None, deadline: Deadline, say: Say
 ) -> Explanation:
-    """What is to be said of a group that is ready: the reason of those of its pods that get no node."""
     if reason is None:
         return Explanation(group.key, admitted=True)
     left = sum(key not in placed.placement.node_of for key in group.pending)
@@ -346,7 +323,7 @@ def _optional(
 
 
 def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline, say: Say) -> tuple[TriedChange, ...]:
-    """Changes with which one more optional pod of a group gets a node; nothing that runs goes for it (D4)."""
+    """Nothing that runs goes for an optional pod (D4)."""
     there = placed.placement.node_of
     now = sum(key in there for key in group.pending)
     asking = case.needing(group.key, group.placed_before + now + 1)
@@ -361,7 +338,7 @@ def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline, say:
 
 
 def _as_optional(case: Case, group: Group, placed: Placed, now: int, tried: TriedChange) -> Iterator[TriedChange]:
-    """The change where a pod more gets a node as an optional one, too: required pods of others go before it."""
+    """Required pods of others go before an optional one."""
     after = case.changed(tried.change).placed
     if after is not None and sum(key in after.placement.node_of for key in group.pending) > now:
         lost = (placed.admitted & frozenset(after.instance.groups)) - after.admitted
@@ -369,7 +346,6 @@ def _as_optional(case: Case, group: Group, placed: Placed, now: int, tried: Trie
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:
-    """The cause of a group that fits alone: those that were admitted; its rules are those that bind beside them."""
     key = lone.key
     beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
@@ -381,7 +357,6 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
 
 
 def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
-    """Which groups are placed, as things stand, on nodes that a group would use alone, and with which priority."""
     nodes = set((lone.fits().placement or Placement()).node_of.values())
     there = (instance.pods[pod].group for pod, node in placed.placement.node_of.items() if node in nodes)
     found = [instance.groups[key] for key in sorted({key for key in there if key is not None} - {lone.key})]

@@ -1,4 +1,4 @@
-"""Changes of what the group itself asks for: its tier limit, its minimum, its calls, its priority, its faults."""
+"""Changes of the group's own demands: its tier limit, its minimum, its calls, its priority, its faults."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
 #: Costs of calls that are tried from the first one on which is found to let the group in.
 MORE_COSTS = 3
 
-#: What is said of changes that no API server lets anybody make to a pod that is there.
+#: No API server lets anybody make these changes to a pod that is there.
 MADE_AGAIN = " (its pods must be made again)"
 
 _PRIORITY_CLASS = "placer-what-if"
-#: Where the limit of the whole group is written.
 _WHOLE = "spec.networkTopology"
 
 _LIMIT_FIELDS = ("highestTierName", "highestTierAllowed")
@@ -74,7 +73,6 @@ def wider_tier(question: Question) -> Iterator[Change]:
 
 
 def _limits(group: Group, document: Mapping[str, Any] | None) -> list[tuple[str, NetworkTopology]]:
-    """Where a hard limit is written, with the limit."""
     if document is None:
         return []
     parts = group.policies if "subGroupPolicy" in (document.get("spec") or {}) else ()
@@ -99,12 +97,11 @@ def _fits_under(question: Question, path: str, tier: int) -> bool:
 
 
 def _policy(group: Group, path: str) -> SubGroupPolicy:
-    """The policy of subgroups whose limit a path names."""
     return group.policies[int(re.findall(r"\[(\d+)\]", path)[0])]
 
 
 def fewer_members(question: Question) -> Iterator[Change]:
-    """The largest minimum below what is asked for that can be met."""
+    """The largest minimum below the stated one that can be met."""
     group, written = question.group, GroupObject(question)
     if written.document is None or group.policies or not group.key.api_group:
         return
@@ -118,13 +115,13 @@ def fewer_members(question: Question) -> Iterator[Change]:
 
 
 def _with_minimum(group: Group, least: int) -> Group:
-    """A lower minMember; minimums of roles are not checked any more where it is below their sum."""
+    """Minimums of roles are not checked any more where minMember is below their sum."""
     roles = group.min_task_member if least >= sum(group.min_task_member.values()) else {}
     return replace(group, min_member=least, min_task_member=roles)
 
 
 def corrected(question: Question) -> Iterator[Change]:
-    """What contradicts itself, is missing, or asks for what is not modelled, set right."""
+    """Contradictions, absent objects and demands that are not modelled, set right."""
     if question.group.invalid is not None:
         yield from _valid(question, GroupObject(question))
     asking = [pod for pod in question.pods if pod.unsupported]
@@ -135,7 +132,6 @@ def corrected(question: Question) -> Iterator[Change]:
 
 
 def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
-    """A PodGroup that is missing, or one that says one thing in place of two."""
     key, group = question.key, question.group
     if written.document is not None:
         yield from _one_limit(written)
@@ -150,7 +146,6 @@ def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
 
 
 def _one_limit(written: GroupObject) -> Iterator[Change]:
-    """Either of two limits of tiers left out wherever both are stated."""
     both = [(path, each) for path, each in _written_limits(written) if all(name in each for name in _LIMIT_FIELDS)]
     for gone, kept in (_LIMIT_FIELDS, _LIMIT_FIELDS[::-1]) if both else ():
         said = [f"{name} ({', '.join(sorted({str(each[name]) for _, each in both}))})" for name in (gone, kept)]
@@ -163,14 +158,12 @@ def _without_fields(pod: Pod) -> list[str]:
 
 
 def _written_limits(written: GroupObject) -> list[tuple[str, Mapping[str, Any]]]:
-    """Where an object states limits of tiers, and what stands there."""
     spec: Mapping[str, Any] = (written.document or {}).get("spec") or {}
     parts = [(f"spec.subGroupPolicy[{at}]", each) for at, each in enumerate(spec.get("subGroupPolicy") or ())]
     return [(f"{path}.networkTopology", each.get("networkTopology") or {}) for path, each in (("spec", spec), *parts)]
 
 
 def _field(text: str) -> str:
-    """Field that a refusal names, without what stands in brackets; empty where it names none."""
     found = re.match(r"spec(?:\.\w+)+", text)
     return found[0] if found else ""
 
@@ -191,7 +184,6 @@ def calls(question: Question) -> Iterator[Change]:
 def _easier(
     question: Question, app: Key, path: str, entry: Mapping[str, Any], ends: tuple[str, str]
 ) -> Iterator[Change]:
-    """What a dependency asks for made easier, as little as lets the group in."""
     found: list[tuple[str, int]] = []
     if "NetworkCost" in question.codes:
         asked = int(entry.get("maxNetworkCost") or 0)
@@ -204,7 +196,6 @@ def _easier(
 
 
 def _costs(question: Question, app: Key, ends: tuple[str, str], asked: int) -> list[int]:
-    """Costs above what is asked for that a call may have, from the first on that is found to let the group in."""
     network = question.instance.network
     known = {SAME_ZONE_COST, UNKNOWN_COST, *(network.costs.values() if network is not None else ())}
     costs = sorted(cost for cost in known if cost > asked)
@@ -213,7 +204,6 @@ def _costs(question: Question, app: Key, ends: tuple[str, str], asked: int) -> l
 
 
 def _bandwidth(question: Question, app: Key, ends: tuple[str, str]) -> list[int]:
-    """The highest bandwidth below what is asked for that lets the group in; none where that is not found."""
     every = question.instance.app_groups[app].dependencies
     asked = next((each.min_bandwidth for each in every if (each.origin, each.destination) == ends), None) or 0
     less = range(asked - 1, -1, -1)
@@ -224,8 +214,6 @@ def _bandwidth(question: Question, app: Key, ends: tuple[str, str]) -> list[int]
 def _with_call(
     question: Question, app: Key, ends: tuple[str, str], cost: int | None = None, bandwidth: int | None = None
 ) -> Instance:
-    """The instance in which one workload may call another at a higher cost, or with less bandwidth."""
-
     def easier(each: Dependency) -> Dependency:
         if (each.origin, each.destination) != ends:
             return each
@@ -238,7 +226,6 @@ def _with_call(
 
 
 def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, str]]]:
-    """Every dependency of an AppGroup: its path, itself, and the workloads at its ends."""
     for at, each in enumerate((document.get("spec") or {}).get("workloads") or ()):
         origin = each["workload"].get("selector") or each["workload"]["name"]
         for place, entry in enumerate(each.get("dependencies") or ()):
@@ -257,7 +244,7 @@ def higher_priority(question: Question) -> Iterator[Change]:
 
 
 def _with_priority(question: Question, priority: int) -> Change:
-    """A higher priority of all of its pods; of its PodGroup where the Policy has the class decide."""
+    """The PodGroup's class changes where the Policy lets the class decide."""
     written = GroupObject(question)
     message, rank = f"raise the priority to {priority}", (PRIORITY, priority)
     decides = question.instance.policy.class_decides and question.key.api_group in (VOLCANO, UPSTREAM, KAI)
@@ -276,6 +263,6 @@ def _with_priority(question: Question, priority: int) -> Change:
 
 
 def _less_urgent(question: Question, priority: int) -> list[Key]:
-    """Pods of the group below a priority, those that run included: the least urgent of all decides."""
+    """Running pods count, since the least urgent of all decides."""
     pods = (*question.group.pending, *question.group.bound)
     return [key for key in pods if question.instance.pods[key].unit_priority < priority]

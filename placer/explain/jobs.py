@@ -40,8 +40,7 @@ class JobAnswer:
     answer
         None where it was not decided in time.
     explanation
-        What keeps it out, in the cluster as it is; of a job that never fits, on the empty one; with changes that
-        admit it. Of one that fits now there is nothing.
+        Why it does not fit now, and changes that admit it; of a job that never fits, on the empty cluster.
     tier, hyper_node
         Where it fits now: the smallest HyperNode that holds all of it, None for the virtual root, and its tier.
     decided_by
@@ -70,13 +69,7 @@ def empty(instance: Instance) -> Instance:
 
 
 def job_groups(case: Case, without: Case) -> list[GroupKey]:
-    """Groups whose pods wait in a case and are not there without the job.
-
-    Raises
-    ------
-    UsageError
-        The job makes no pod that waits.
-    """
+    """Groups whose pods wait in a case and are not there without the job; none: :class:`UsageError`."""
     there = without.instance.pods
     found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
     if not found:
@@ -89,23 +82,8 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
 
 
 def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: Say = silent) -> Iterator[JobAnswer]:
-    """Say of each group of a job when it fits, others that wait left out.
-
-    Parameters
-    ----------
-    case
-        The input with the job.
-    keys
-        Its groups; each is asked about beside those before it that fit now.
-    deadline
-        When nothing more is decided.
-    say
-        Is given a few words about each step.
-
-    Yields
-    ------
-    JobAnswer
-        As soon as it is found.
+    """When each group of a job fits, others that wait left out; each is asked about next to those before it that fit
+    now.
     """
     instance, before = case.instance, Placement()
     for at, key in enumerate(keys):
@@ -131,7 +109,6 @@ def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
 
 
 def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline, say: Say) -> JobAnswer:
-    """What is to be said of a group that is not known to fit now; nothing else waits in the case."""
     on_empty = LoneGroup(empty(lone.instance), lone.key, deadline)
     ever = on_empty.confirmed() if decision.fits is False else Decision(None)
     never = ever.fits is False

@@ -1,4 +1,4 @@
-"""The cluster with one group that waits, and with rules set aside for its own new pods."""
+"""The cluster with one group that waits, and with rules lifted for its own new pods."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ RULES_OF: Mapping[str, tuple[str, ...]] = {
     "Bandwidth": ("C9",),
 }
 
-#: What a lift makes of an instance in which one group waits.
 Lift = Callable[[Instance, Group], Instance]
 
 
@@ -50,7 +49,6 @@ def alone(instance: Instance, key: GroupKey) -> Instance:
 
 
 def _with_pods(instance: Instance, group: Group, change: Callable[[Pod], Pod]) -> Instance:
-    """The instance with every pending pod of the group changed."""
     changed = {key: change(instance.pods[key]) for key in group.pending}
     return instance.keeping_held(pods={**instance.pods, **changed})
 
@@ -68,7 +66,7 @@ def _without_rule(rule: str) -> Lift:
 
 
 def _valid(instance: Instance, group: Group) -> Instance:
-    """What contradicts itself is set aside; tier limits that say two things with it."""
+    """Tier limits that contradict each other go, too."""
     policies = tuple(replace(policy, topology=_clear(policy.topology)) for policy in group.policies)
     return _with_group(instance, replace(group, invalid=None, topology=_clear(group.topology), policies=policies))
 
@@ -78,7 +76,6 @@ def _clear(topology: NetworkTopology | None) -> NetworkTopology | None:
 
 
 def _existing_minimum(instance: Instance, group: Group) -> Instance:
-    """C5 and C6 with minimums no higher than what exists."""
     there = Counter(instance.pods[key].role for key in (*group.pending, *group.bound))
     there.update(group.succeeded)
     roles = {role: min(least, there[role]) for role, least in group.min_task_member.items()}
@@ -112,7 +109,6 @@ def _eligible(instance: Instance, group: Group) -> Instance:
 
 
 def _roomy(instance: Instance, group: Group) -> Instance:
-    """C2: every node has room for all of the group beside what it holds; no host port of it clashes."""
     need = Resources()
     for key in group.pending:
         need = need + instance.pods[key].requests
@@ -133,8 +129,6 @@ def _anywhere(instance: Instance, group: Group) -> Instance:
 
 
 def _with_queues(change: Callable[[Queue], Queue]) -> Lift:
-    """Every queue changed in which a pending pod of the group would count."""
-
     def lifted(instance: Instance, group: Group) -> Instance:
         names = {name for key in group.pending for name in instance.queue_path(instance.pods[key].queue)}
         changed = {name: change(instance.queues[name]) for name in names}
@@ -165,17 +159,7 @@ _IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIF
 
 
 def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:
-    """Set aside what some causes stand for, as far as that is done by name.
-
-    Parameters
-    ----------
-    instance
-        One group waits (:func:`alone`).
-    key
-        That group.
-    codes
-        Causes; the order in which they are lifted does not matter.
-    """
+    """Lift some causes of the group that waits (:func:`alone`), as far as that is done by name, in any order."""
     for code, lifted in LIFTED.items():
         if code in codes:
             instance = lifted(instance, instance.groups[key])
@@ -183,7 +167,7 @@ def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:
 
 
 def lift_arrays(dense: Dense, codes: frozenset[str]) -> Dense:
-    """Set aside the rest of it in the arrays of the instance that :func:`lift` gives."""
+    """Lift the rest in the arrays of the instance that :func:`lift` gives."""
     for code, without in _IN_ARRAYS.items():
         if code in codes:
             dense = without(dense) or dense

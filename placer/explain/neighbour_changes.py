@@ -1,4 +1,4 @@
-"""Changes of what a group's pods ask of those around them, and of the labels by which that counts.
+"""Changes of a group's demands on other pods, and of the labels by which these count.
 
 Near and apart from others, spread (C12, C13, C14), in one domain of a label (C7), or in one of their own (C15).
 """
@@ -15,7 +15,7 @@ from placer.explain.group_changes import CALLS, MADE_AGAIN, GroupObject
 from placer.explain.node_changes import few_nodes, label_change
 from placer.instance import Instance, Pod
 from placer.instance.domain_units import DOMAIN_ANNOTATIONS
-from placer.instance.problem import DomainUnit, Neighbours
+from placer.instance.neighbours import DomainUnit, Neighbours
 from placer.words import and_list
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["labelled_domains", "looser_neighbours"]
 
-#: Values of one label that are tried.
 VALUES = 16
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -44,7 +43,7 @@ def labelled_domains(question: Question) -> Iterator[Change]:
 
 
 def looser_neighbours(question: Question) -> Iterator[Change]:
-    """What the group asks of its neighbours left out, or asked for less strictly."""
+    """The group's demands on its neighbours left out, or asked for less strictly."""
     if "PodAffinity" in question.codes:
         yield from _left_out(question, "PodAffinity", "affinity", "podAffinity", "be near")
     if "PodAntiAffinity" in question.codes:
@@ -69,7 +68,6 @@ def _left_out(question: Question, code: str, field: str, written: str, asks: str
 
 
 def _not_in_one_domain(question: Question) -> Iterator[Change]:
-    """The topology keys of the PodGroup left out (C7 by label)."""
     keys = {unit.topology_key for pod in question.pods for unit in pod.neighbours.units if _is_of_group(question, unit)}
     wide = _with_units(question, lambda unit: not _is_of_group(question, unit))
     if "TopologyTooNarrow" in question.codes and keys and question.fits(wide):
@@ -82,7 +80,6 @@ def _is_of_group(question: Question, unit: DomainUnit) -> bool:
 
 
 def _not_alone(question: Question) -> Iterator[Change]:
-    """The annotations left out by which pods ask for a domain of their own (C15), or for one domain at all (C7)."""
     if question.codes.isdisjoint(("TopologyTooNarrow", "Exclusive")):
         return
     edits = [edit for pod in question.pods for edit in _annotations(question, pod)]
@@ -108,7 +105,7 @@ def _annotations(question: Question, pod: Pod) -> Iterator[str]:
 
 
 def _wider_skew(question: Question) -> Iterator[Change]:
-    """The lowest maxSkew that lets the group in: none is above the number of pods that may be counted."""
+    """None is above the number of pods that may be counted."""
     most = len(question.instance.pods)
 
     def wide(skew: int) -> Instance:

@@ -14,7 +14,7 @@ from placer.explain.cases import Change, needed, with_free_zones
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.keys import label_word
-from placer.instance.problem import Term
+from placer.instance.nodes import Term
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
@@ -28,24 +28,23 @@ __all__ = ["ADD", "LAST", "added_nodes", "few_nodes", "freed_nodes", "label_chan
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
 
-#: Changes that come after all others: what may not be so, and what works against what the group asks for.
+#: Changes that come last: those that may be impossible, or work against the group's own demands.
 LAST = 9
 
-#: Labels that say where a node is, and taints that say how it is: no wish can change these.
+#: These labels state a node's place, and the taints its state: no wish can change them.
 _PLACES, _STATES = "topology.kubernetes.io/", "node.kubernetes.io/"
 
-#: Labels that say what a node is: nobody can make them another.
+#: Facts about a node, which nobody can change.
 _FACTS = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
 
 #: Nodes of which copies are tried, each of another domain.
 TEMPLATES = 8
 
-#: Most nodes that are added.
 MOST_ADDED = 4096
 
 
 def freed_nodes(question: Question) -> Iterator[Change]:
-    """Nodes that are there and closed to the group: cordoned, tainted, or without a label it selects."""
+    """Existing nodes that are closed to the group: cordoned, tainted, or without a label it selects."""
     found = False
     for rank, way in _WAYS.items():
         opened = _opened(question, way)
@@ -60,7 +59,6 @@ def freed_nodes(question: Question) -> Iterator[Change]:
 
 
 def _freed_in_several_ways(question: Question) -> Iterator[Change]:
-    """Nodes that one of these ways alone does not open, in each way that they need."""
     opened = _opened(question, _in_all_ways)
     chosen = few_nodes(question, opened)
     there = question.instance.nodes
@@ -100,7 +98,6 @@ def _labelled(node: Node, pod: Pod) -> Node | None:
 
 
 def _meeting_all(required: Sequence[Sequence[Term]], name: str, labels: dict[str, str]) -> dict[str, str] | None:
-    """The labels with which a node meets a term of each list, with as few changes as each list allows; None: none."""
     found = labels
     for terms in required:
         ways = (_meeting(term, name, found) for term in terms)
@@ -113,14 +110,12 @@ def _meeting_all(required: Sequence[Sequence[Term]], name: str, labels: dict[str
 
 
 def _node_group(term: Term) -> Iterator[tuple[str, str]]:
-    """The label that makes a node of no group one of the first group that a term asks for."""
     for asked in term.expressions:
         if (asked.key, asked.operator) == (NODE_GROUP, "In"):
             yield asked.key, asked.values[0]
 
 
 def _meeting(term: Term, name: str, labels: Mapping[str, str]) -> dict[str, str] | None:
-    """The labels with which a node of a name meets a term of node affinity; None where none would."""
     found = dict(labels)
     for asked in term.expressions:
         if asked.holds(found.get(asked.key)):
@@ -136,7 +131,6 @@ def _meeting(term: Term, name: str, labels: Mapping[str, str]) -> dict[str, str]
     return found if term.matches(Node(name, Resources(), found)) else None
 
 
-#: Way to the field that it changes.
 _FIELDS = {UNCORDON: attrgetter("unschedulable"), UNTAINT: attrgetter("taints"), LABEL: attrgetter("labels")}
 
 _WAYS: Mapping[int, _Way] = {UNCORDON: _uncordoned, UNTAINT: _untainted, LABEL: _labelled}
@@ -147,7 +141,6 @@ def _in_all_ways(node: Node, pod: Pod) -> Node | None:
 
 
 def _opened(question: Question, way: _Way) -> dict[str, Node]:
-    """Nodes that the way opens to some pod of the group, by name."""
     found: dict[str, Node] = {}
     for name, node in question.instance.nodes.items():
         for pod in question.kinds:
@@ -200,7 +193,6 @@ def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node
 
 
 def _tolerated(question: Question, names: Sequence[str]) -> Iterator[Change]:
-    """The taints of some nodes tolerated by the group's pods in place of taken away."""
     taints = sorted(set().union(*(question.instance.nodes[name].taints for name in names)))
     new = [(pod, [taint for taint in taints if not _tolerates(pod, taint)]) for pod in question.pods]
     said = and_list(sorted({f"{taint.key}:{taint.effect}" for _, more in new for taint in more}))
@@ -210,7 +202,6 @@ def _tolerated(question: Question, names: Sequence[str]) -> Iterator[Change]:
 
 
 def _with_tolerations(question: Question, pod: Pod, taints: Sequence[Taint]) -> str:
-    """Words of ``--set`` by which a pod tolerates some taints, too; empty where there is none."""
     words, _ = question.case.pod_spec(pod.key) or ("", None)
     if not taints or not words:
         return ""
@@ -265,8 +256,8 @@ def added_nodes(question: Question) -> Iterator[Change]:
 def _templates(question: Question) -> list[str]:
     """Nodes that any pod of the group may use and that, were they empty and sound, would have room for one.
 
-    Sound ones first, of these the one on which least runs; where the group asks for neighbours by domains of labels, or
-    calls, one of each of the first domains, because it counts in which of them a node more is.
+    Sound ones first, of these the one on which least runs. Where the group asks for neighbours by domains of labels, or
+    calls, one of each of the first domains, because the domain of a new node counts.
     """
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
@@ -284,13 +275,13 @@ def _templates(question: Question) -> list[str]:
 
 
 def _fresh(node: Node) -> Node:
-    """A node as a new one would be: ready, not cordoned, without taints by which it says how it is."""
+    """A new node is ready, not cordoned, and without taints of its state."""
     taints = tuple(taint for taint in node.taints if not taint.key.startswith(_STATES))
     return replace(node, ready=True, unschedulable=False, taints=taints)
 
 
 def _fewest(question: Question, template: str) -> int:
-    """How many copies of a node it takes; 0 where many do not help."""
+    """0 where many do not help."""
     most = min(MOST_ADDED, max(1, len(question.pods)))
     if not question.fits(_with_copies(question.instance, template, most)):
         return 0
@@ -316,7 +307,6 @@ def _names(instance: Instance, template: str, count: int) -> list[str]:
 
 
 def _with_copies(instance: Instance, template: str, count: int) -> Instance:
-    """The instance with empty copies of a node in its leaf domain."""
     node, tree = with_free_zones(_fresh(instance.nodes[template])), instance.topology
     names = _names(instance, template, count)
     copies = {name: replace(node, name=name, labels=_labels(node.labels, name)) for name in names}
@@ -332,12 +322,10 @@ def _with_copies(instance: Instance, template: str, count: int) -> Instance:
 
 
 def _labels(labels: Mapping[str, str], name: str) -> dict[str, str]:
-    """Labels of a copy: its own hostname, all else as the template has it."""
     return {key: name if key == "kubernetes.io/hostname" else value for key, value in labels.items()}
 
 
 def _documents(question: Question, template: str, count: int) -> tuple[dict[str, Any], ...]:
-    """The copies as objects, with what else must know them."""
     case, instance = question.case, question.instance
     node = case.document("Node", "", template)
     if node is None:
@@ -359,7 +347,6 @@ def _documents(question: Question, template: str, count: int) -> tuple[dict[str,
 
 
 def _sound(node: Mapping[str, Any]) -> dict[str, Any]:
-    """What a node is and has, as a new one would say it (:func:`_fresh`)."""
     spec, status = (copy.deepcopy(node.get(key) or {}) for key in ("spec", "status"))
     spec.pop("unschedulable", None)
     taints = [each for each in spec.pop("taints", None) or () if not each["key"].startswith(_STATES)]
@@ -369,7 +356,6 @@ def _sound(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _empty_zones(zones: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The NodeResourceTopology of a copy, on which nothing runs."""
     copied = copy.deepcopy(dict(zones))
     copied["metadata"] = {"name": name}
     for zone in copied.get("zones") or ():

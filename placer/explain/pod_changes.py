@@ -1,4 +1,4 @@
-"""Changes of what the group's pods ask of a node by themselves: smaller requests, other labels of nodes.
+"""Changes of the demands of a group's pods on nodes: smaller requests, other labels of nodes.
 
 For pods that no node, or no NUMA zone, is large enough for, and for those whose selector or affinity no node meets.
 """
@@ -17,7 +17,7 @@ from placer.errors import PlacerError
 from placer.explain.cases import Change
 from placer.explain.group_changes import CALLS, MADE_AGAIN
 from placer.instance import Node, Pod
-from placer.instance.problem import Requirement
+from placer.instance.nodes import Requirement
 from placer.quantity import CPU, PODS, Resources, format_amount, is_bytes, parse
 from placer.words import and_list
 
@@ -29,7 +29,6 @@ __all__ = ["other_labels", "smaller_pods"]
 #: Cuts of requests, and sets of fields, that are tried; the least first.
 TRIED = 12
 
-#: What a pod could ask for of each resource.
 Amounts: TypeAlias = "tuple[tuple[str, int], ...]"
 
 #: A field that changes: in words, its path, and its new value; empty: it is left out.
@@ -42,7 +41,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def _first_that_helps(question: Question, changes: Iterable[Change]) -> Iterator[Change]:
-    """The first of some changes with which the group is found to fit; each is read again to be screened."""
+    """Each change is read again to be screened."""
     for change in question.deadline.each(islice(changes, TRIED)):
         try:
             after = question.after(change)
@@ -57,7 +56,7 @@ def _first_that_helps(question: Question, changes: Iterable[Change]) -> Iterator
 
 
 def smaller_pods(question: Question) -> Iterator[Change]:
-    """Requests for which no node, or no NUMA zone, is large enough, cut to the most that lets the group in."""
+    """Requests that exceed every node, or every NUMA zone, cut to the most that lets the group in."""
     if question.codes.isdisjoint(("NoEligibleNode", "InsufficientResources", "NumaAlignment")):
         return
     for pod in question.kinds:
@@ -67,7 +66,6 @@ def smaller_pods(question: Question) -> Iterator[Change]:
 
 
 def _is_large_enough(node: Node, pod: Pod) -> bool:
-    """Whether a node has room for a pod, and a zone of it where it aligns pods, while nothing runs there."""
     if not pod.requests.fits(node.allocatable):
         return False
     if node.numa is None or not node.numa.strict or pod.numa is None:
@@ -79,7 +77,6 @@ def _is_large_enough(node: Node, pod: Pod) -> bool:
 
 
 def _cuts(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Change]:
-    """The requests of pods like one cut to what nodes and zones have free, the least cut first."""
     alike = [each for each in question.pods if each.requests == pod.requests]
     shares = _shares(len(alike))
     found = {_cut(pod, room, share) for room in _rooms(question, pod, nodes) for share in shares}
@@ -96,12 +93,10 @@ def _cut_words(pod: Pod, cut: Amounts) -> str:
 
 
 def _lack(pod: Pod, cut: Amounts) -> float:
-    """Which share of a request is cut off, of that of which it is most."""
     return max((1 - amount / pod.requests[name] for name, amount in cut), default=0.0)
 
 
 def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapping[str, int]]:
-    """What nodes have free, and what each zone of them has of what it lists, where a pod is aligned."""
     left = NodeAmounts(question.instance).left
     for node in nodes:
         free = dict(left(node.name))
@@ -111,12 +106,10 @@ def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapp
 
 
 def _shares(count: int) -> list[int]:
-    """Among how many pods a node is shared: 1, 2, 4, ... and all of them."""
     return sorted({*(1 << power for power in range(count.bit_length())), count})
 
 
 def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
-    """What is left of those requests for which so many pods like one find no room."""
     found = []
     for name, amount in sorted(pod.requests.items()):
         most = max(0, room.get(name, 0)) // share
@@ -126,7 +119,6 @@ def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
 
 
 def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
-    """Words of ``--set`` by which a pod requests so much less; none where its containers cannot."""
     words, spec = question.case.pod_spec(pod.key) or ("", {})
     if not words or spec.get("resources"):  # what containers say must fit what the pod says by itself
         return []
@@ -143,9 +135,10 @@ def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
 def _smaller_parts(
     spec: Mapping[str, Any], name: str, total: int, amount: int
 ) -> list[tuple[str, Mapping[str, Any], str]]:
-    """The containers that are to request less: path, resources, and what is left; none where one would get nothing.
+    """Containers that run at the same time share the cut; an init container that ends before may ask for as much as
+    they.
 
-    What runs at the same time shares the cut, an init container that is done before that may ask for as much as they.
+    Empty where one would get nothing.
     """
     stays, goes = _containers(spec)
     together = [_amount(resources, name) for _, resources in stays]
@@ -158,12 +151,10 @@ def _smaller_parts(
     return [(path, resources, format_amount(name, less)) for (path, resources), had, less in parts if less < had]
 
 
-#: Path of a container, and what it requests.
 _Stated: TypeAlias = "tuple[str, Mapping[str, Any]]"
 
 
 def _containers(spec: Mapping[str, Any]) -> tuple[list[_Stated], list[_Stated]]:
-    """Containers that run at the same time, sidecars among them, and those that are done before."""
     both: tuple[list[_Stated], list[_Stated]] = [], []
     for field in ("containers", "initContainers"):
         for at, each in enumerate(spec.get(field) or ()):
@@ -173,7 +164,7 @@ def _containers(spec: Mapping[str, Any]) -> tuple[list[_Stated], list[_Stated]]:
 
 
 def _shared(amounts: Sequence[int], room: int, name: str) -> list[int]:
-    """Amounts cut to a sum: the largest alone where it remains the largest, else all in proportion."""
+    """The largest alone where it remains the largest, else all in proportion."""
     total = sum(amounts)
     if total <= room:
         return list(amounts)
@@ -190,18 +181,17 @@ def _shared(amounts: Sequence[int], room: int, name: str) -> list[int]:
 
 
 def _step(name: str, amount: int) -> int:
-    """In which steps an amount is cut: whole cores, since only these are pinned, and bytes in their unit."""
+    """Whole cores, since only these are pinned, and bytes in their unit."""
     step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
     return step if amount % step == 0 else 1
 
 
 def _stating(resources: Mapping[str, Any], name: str) -> list[str]:
-    """Where a container states an amount of a resource."""
     return [field for field in ("requests", "limits") if name in (resources.get(field) or {})]
 
 
 def _amount(resources: Mapping[str, Any], name: str) -> int:
-    """What a container requests of a resource; one that states its limit alone requests as much."""
+    """A container that states its limit alone requests as much."""
     stated = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.get(name)
     return 0 if stated is None else Resources.from_nano({name: parse(str(stated))})[name]
 
@@ -210,7 +200,7 @@ def _amount(resources: Mapping[str, Any], name: str) -> int:
 
 
 def other_labels(question: Question) -> Iterator[Change]:
-    """What the pods ask of the labels of nodes left out, or widened, as little as lets the group in."""
+    """Demands on labels of nodes left out, or widened, as little as lets the group in."""
     if "NoEligibleNode" in question.codes:
         for pod in question.kinds:
             if not any(pod.constraints.mismatch(node) is None for node in question.instance.nodes.values()):
@@ -218,7 +208,6 @@ def other_labels(question: Question) -> Iterator[Change]:
 
 
 def _wider(question: Question, pod: Pod) -> Iterator[Change]:
-    """Fields of pods like one changed so that more nodes do, those first by which fewest fields change."""
     _, spec = question.case.pod_spec(pod.key) or ("", {})
     bare = replace(pod.constraints, selector=(), required=())
     nodes = [node for node in question.instance.nodes.values() if bare.admits(node)]
@@ -232,20 +221,17 @@ def _wider(question: Question, pod: Pod) -> Iterator[Change]:
 
 
 def _written(question: Question, pod: Pod) -> list[str]:
-    """Where the specs of pods that ask the same of nodes as one are written."""
     keys = (each.key for each in question.pods if each.constraints == pod.constraints)
     return [written[0] for key in keys if (written := question.case.pod_spec(key)) is not None]
 
 
 def _not_selected(spec: Mapping[str, Any], node: Node) -> Iterator[Field]:
-    """Labels by which a pod selects nodes, and that a node has not."""
     for key, value in sorted((spec.get("nodeSelector") or {}).items()):
         if node.labels.get(key) != value:
             yield f"not select nodes by {key}={value}", f".nodeSelector[{key}]", ""
 
 
 def _unmet(spec: Mapping[str, Any], node: Node) -> list[Field]:
-    """What stands in the way of a node in the required node affinity of a pod; nothing where it is met."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
     path = f".affinity.nodeAffinity.{_REQUIRED}"
     terms = list(enumerate(affinity.get("nodeSelectorTerms") or ()))
@@ -254,7 +240,6 @@ def _unmet(spec: Mapping[str, Any], node: Node) -> list[Field]:
 
 
 def _wrong(term: Mapping[str, Any], node: Node, path: str) -> list[Field]:
-    """The same of one term; with :data:`_WHOLE` where all of it has to go."""
     asked, names = _requirements(term, "matchExpressions"), _requirements(term, "matchFields")
     places = [at for at, each in enumerate(asked) if not each.holds(node.labels.get(each.key))]
     found = [_met(asked[at], node, f"{path}.matchExpressions[{at}]") for at in reversed(places)]
@@ -270,7 +255,6 @@ def _requirements(term: Mapping[str, Any], field: str) -> list[Requirement]:
 
 
 def _met(asked: Requirement, node: Node, path: str) -> Field:
-    """One expression widened by the value that a node has, or left out."""
     there = node.labels.get(asked.key)
     if asked.operator == "In" and there is not None:
         return f"be on nodes with {asked.key}={there}, too", f"{path}.values", json.dumps([*asked.values, there])

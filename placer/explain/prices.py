@@ -1,4 +1,4 @@
-"""The next step for groups that wait, with its price: what must go for the first of them."""
+"""The next step for groups that wait, with its price: pods that must go for the first of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from placer.words import and_list, counted
 
 __all__ = ["FEW", "next_step", "priced"]
 
-#: Groups whose next step is told.
 FEW = 3
 
 #: Most seconds of the search for one price, and the least for one.
@@ -34,20 +33,16 @@ _LATE = "its price is not known: the time limit is near"
 def next_step(
     instance: Instance, key: GroupKey, code: str, source: Sequence[str], *, optional: bool = False
 ) -> NextStepPart:
-    """Say which command helps with a group that waits, without its price.
+    """The command that helps with a group that waits, without its price.
 
     Parameters
     ----------
-    instance
-        The problem.
-    key
-        The group.
     code
         Of the reason why pods of it wait.
     source
-        What the command reads, as words of the command line.
+        Input of the command, as words of the command line.
     optional
-        Whether the pods of it that wait are optional, so that nothing goes for them.
+        Whether its waiting pods are optional, so that nothing goes for them.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"
@@ -63,18 +58,9 @@ def priced(
     deadline: Deadline,
     say: Callable[[str], None],
 ) -> dict[GroupKey, NextStepPart]:
-    """Find out what must go for groups, one after another, as far as there is time.
+    """Find the pods that must go for groups, one after another, as far as there is time.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    steps
-        Groups with their next steps; only what ``preempt`` does has a price.
-    deadline
-        When nothing more is searched for.
-    say
-        Is given a few words about each search.
+    Only steps by ``preempt`` have a price.
     """
     found = {}
     for key, step in steps:

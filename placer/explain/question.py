@@ -13,7 +13,7 @@ from placer.explain.cases import Case, Change, Placed
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.instance import Group, GroupKey, Instance, Pod
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -63,12 +63,8 @@ class Question:
 
     Parameters
     ----------
-    case
-        The input.
-    key
-        The group.
     placed
-        What is placed as things stand.
+        The present placement.
     corrections
         Its correction sets.
     deadline
@@ -77,11 +73,11 @@ class Question:
         Places all that waits where the greedy's placement does not admit the group; screening then asks a solver, too.
         None: the greedy decides alone.
     disturb
-        Finds what must go for the group; None: nothing that runs is disturbed.
+        Finds pods that must go for the group; None: nothing that runs is disturbed.
     lifted
-        Causes that are set aside wherever a change is screened, because another change is to follow.
+        Causes that are lifted wherever a change is screened, because another change is to follow.
     equal
-        Groups that nothing tells from this one, itself among them: a change helps where it admits one more of them.
+        Groups that nothing tells from this one, itself included: a change helps where it admits one more of them.
     say
         Is given a few words about each change that is tried.
     """
@@ -99,7 +95,7 @@ class Question:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Causes of any of the sets; of a group that fits alone also what keeps it out beside the placement."""
+        """Causes of any of the sets; of a group that fits alone also those next to the placement."""
         causes = [cause for causes in self.corrections for cause in causes]
         rules = {rule for cause in causes if cause.code == "Outcompeted" for rule in cause.rules}
         binding = {code for code, those in RULES_OF.items() if not rules.isdisjoint(those)}
@@ -133,12 +129,8 @@ class Question:
         return lone.fits(codes) if self.search is not None else lone.found(codes)
 
     def after(self, change: Change) -> Question:
-        """The same question with a change made, nothing set aside, and nothing else placed.
-
-        Raises
-        ------
-        BadInstance, UsageError
-            As :meth:`Case.changed`.
+        """The same question with a change made, nothing lifted, and nothing else placed; errors of
+        :meth:`Case.changed`.
         """
         case = self.case.changed(change)
         return replace(self, case=case, placed=Placed(case.instance, Placement()), lifted=frozenset())
@@ -158,6 +150,6 @@ class Question:
         return sorted({key for code in wanted for each in asked for key in _KEYS[code](each)})
 
     def with_neighbours(self, change: Callable[[Neighbours], Neighbours]) -> Instance:
-        """The instance with what the group's pods ask of others changed."""
+        """The instance with the pods' demands on others changed."""
         changed = {pod.key: replace(pod, neighbours=change(pod.neighbours)) for pod in self.pods}
         return self.instance.keeping_held(pods={**self.instance.pods, **changed})

@@ -1,4 +1,4 @@
-"""What is missing where the rules that stand would let a group go, in words: facts of one placement and its nodes."""
+"""Missing room where all other rules would let a group go, in words: facts of one placement and its nodes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from placer.words import and_list, some
 
 __all__ = ["named_nodes", "outside_words", "refused_words", "shortage_words"]
 
-#: Nodes that are named.
 NAMED = 3
 
 
 def shortage_words(instance: Instance, placement: Placement, nodes: Collection[str] | None = None) -> str:
-    """What a group lacks where every rule but that of room (C2) lets it go; empty where amounts do not tell.
+    """Lacks of a group where every rule but C2 lets it go; empty where amounts do not tell.
 
     Parameters
     ----------
     instance
-        The group alone beside what runs, with room as it is.
+        The group alone with running pods, with room as it is.
     placement
         Of the group; breaks no rule but C2.
     nodes
-        Where as many of its pods could go with more room; None: the nodes that are to these rules as those used are.
+        Where as many of its pods could go with more room; None: nodes that are equal to the used ones by these rules.
     """
     pods = {key: instance.pods[key] for key in placement.node_of}
     if any(pod.host_ports or pod.numa is not None for pod in pods.values()):
@@ -43,7 +42,6 @@ def shortage_words(instance: Instance, placement: Placement, nodes: Collection[s
 
 
 def _too_few_there(instance: Instance, pod: Pod, count: int, nodes: Sequence[str]) -> str:
-    """That some nodes have room for fewer than so many pods like one; empty where they have not."""
     amounts = NodeAmounts(instance)
     left = {name: amounts.left(name) for name in nodes if pod.constraints.admits(instance.nodes[name])}
     room = sum(pod.requests.copies_in(free) for free in left.values())
@@ -57,7 +55,6 @@ def _too_few_there(instance: Instance, pod: Pod, count: int, nodes: Sequence[str
 
 
 def _free(instance: Instance, left: Mapping[str, Resources], asked: Resources, count: int) -> str:
-    """What is free of those resources of which there is less than so many pods ask for."""
     texts = []
     for name, amount in asked.items():
         have = sum(max(0, free[name]) for free in left.values())
@@ -69,7 +66,6 @@ def _free(instance: Instance, left: Mapping[str, Resources], asked: Resources, c
 
 
 def _too_full(instance: Instance, placement: Placement) -> str:
-    """Nodes that the placement asks more of than they have free."""
     amounts, asked = NodeAmounts(instance), dict[str, Resources]()
     for key, node in placement.node_of.items():
         asked[node] = asked.get(node, Resources()) + instance.pods[key].requests
@@ -89,7 +85,6 @@ def _too_full(instance: Instance, placement: Placement) -> str:
 
 
 def _alike(instance: Instance, placement: Placement) -> list[str]:
-    """Nodes that are in the domains of some node of the placement by all labels and costs that its pods ask by."""
     pods, used = [instance.pods[key] for key in placement.node_of], set(placement.node_of.values())
     if any(instance.groups[pod.group].limited for pod in pods if pod.group is not None):
         return sorted(used)
@@ -99,7 +94,6 @@ def _alike(instance: Instance, placement: Placement) -> list[str]:
 
 
 def _domains(instance: Instance, pods: Sequence[Pod]) -> Callable[[str], object]:
-    """What tells the domains of nodes apart by which some pods ask."""
     keys = sorted({key for pod in pods for key in _keys(pod)})
     network = instance.network if any(pod.workload is not None for pod in pods) else None
 
@@ -111,14 +105,13 @@ def _domains(instance: Instance, pods: Sequence[Pod]) -> Callable[[str], object]
 
 
 def _keys(pod: Pod) -> set[str]:
-    """Labels by whose domains a pod counts."""
     asked = pod.neighbours
     keys = {term.topology_key for term in (*asked.affinity, *asked.anti_affinity)}
     return keys | {key for limit in asked.spread for key in limit.keys} | {unit.topology_key for unit in asked.units}
 
 
 def refused_words(instance: Instance, placement: Placement) -> str:
-    """Which nodes that a placement uses refuse its pods as they are (C3), and why; empty where none does."""
+    """Nodes of a placement that refuse its pods as they are (C3), and why; empty: none."""
     refusing: dict[str, dict[str, None]] = {}
     for key, node in placement.node_of.items():
         texts = instance.pods[key].constraints.refusals(instance.nodes[node])
@@ -129,7 +122,7 @@ def refused_words(instance: Instance, placement: Placement) -> str:
 
 
 def outside_words(instance: Instance, group: Group) -> str:
-    """Which nodes have room for a pod of a group and are in no HyperNode within its limit of tiers; empty: none."""
+    """Nodes with room for a pod of a group that are in no HyperNode within its limit of tiers; empty: none."""
     limits = {each.limit for each in group.topologies} - {None, NO_TIER}
     return (
         "" if group.policies else "; ".join(_outside(instance, group, limit) for limit in limits if limit is not None)
@@ -137,7 +130,6 @@ def outside_words(instance: Instance, group: Group) -> str:
 
 
 def _outside(instance: Instance, group: Group, limit: int) -> str:
-    """The same of one limit."""
     tree = instance.topology
     lowest = {name: tree.tier(leaf) for name, leaf in tree.leaf.items()}
     outside = [name for name in instance.nodes if lowest.get(name, tree.root_tier) > limit]
@@ -147,7 +139,6 @@ def _outside(instance: Instance, group: Group, limit: int) -> str:
 
 
 def _with_room(instance: Instance, pods: Sequence[Pod], names: Sequence[str]) -> list[str]:
-    """Those of some nodes that have room for one of some pods and take it."""
     kinds, left = {(pod.requests, pod.constraints) for pod in pods}, NodeAmounts(instance).left
     nodes = [(name, instance.nodes[name], left(name)) for name in names]
     return [name for name, node, free in nodes if any(asks.admits(node) and it.fits(free) for it, asks in kinds)]

@@ -7,27 +7,20 @@ Belongs here: immutable values, and pure functions that turn Kubernetes objects 
 from placer.instance.communication import AppGroup, Area, Dependency, Link, Network, Spread
 from placer.instance.findings import Finding
 from placer.instance.keys import GroupKey, Key
+from placer.instance.nodes import Constraints, HyperNode, Node, Requirement, Taint, Term, Toleration, TopologyTree
 from placer.instance.problem import (
     ANY_SCHEDULER,
-    Constraints,
     Group,
     HostPort,
-    HyperNode,
     Instance,
     NetworkTopology,
-    Node,
     Pod,
     PodState,
     Policy,
     Queue,
-    Requirement,
     SetAside,
     SubGroup,
     SubGroupPolicy,
-    Taint,
-    Term,
-    Toleration,
-    TopologyTree,
 )
 
 __all__ = [

@@ -1,9 +1,8 @@
 """AppGroups: workloads, dependencies, and which pod is of which workload.
 
-A workload is called by its ``selector``, which is what the label of its pods says; by its name where it has none
-(KEP-260). A dependency that names its callee another way than the list of workloads does is led to the listed one. A
-pod is of a workload by its labels, else by the controller that made it. Of objects of one name under several API
-groups the one under the group in use counts, and a finding names the others.
+A workload is called by its ``selector``, else by its name (KEP-260). A pod is of a workload by its labels, else by the
+controller that made it. Of objects of one name under several API groups the one under the group in use counts, and a
+finding names the others.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ Written = TypeVar("Written", bound=NamespacedObject)
 
 
 def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
-    """Keep one object of each namespace and name, sorted; a finding names the others.
+    """Keep one object of each namespace and name, sorted: that of the API group ``in_use``, else the last by API group.
 
-    That of the API group ``in_use`` counts; where none is of it, the last one by API group.
+    A finding names the others.
     """
     same: dict[Key, list[Written]] = defaultdict(list)
     for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
@@ -66,7 +65,6 @@ def _one(key: Key, same: list[Written], kind: str, in_use: str, findings: Findin
     return counts
 
 
-#: API group in use; should an AppGroup be there under an older group as well, the one under this group counts.
 APP_GROUP_API = "appgroup.diktyo.x-k8s.io"
 #: Extended resource of a node; minBandwidth and bandwidthCapacity are counted in the same unit, bit/s.
 BANDWIDTH = "network.aware.com/bandwidth"
@@ -74,17 +72,7 @@ BANDWIDTH = "network.aware.com/bandwidth"
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An AppGroup as read, with what only reading needs.
-
-    Parameters
-    ----------
-    app_group
-        What decides.
-    owners
-        Kind and name of a listed workload to its own name and the namespace that the object gives it, if any.
-    spec
-        The object's text.
-    """
+    """An AppGroup as read; ``owners`` maps kind and name of a listed workload to its own name and namespace, if any."""
 
     app_group: AppGroup
     owners: Mapping[tuple[str, str], tuple[str, str | None]]
@@ -92,14 +80,12 @@ class Application:
 
 
 def read_app_groups(written: Iterable[AppGroupManifest], findings: Findings) -> dict[Key, Application]:
-    """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
+    """Read AppGroups, sorted by key; a list that cannot be as meant is a finding."""
     counting = only_one_each(written, "AppGroup", APP_GROUP_API, findings)
     return {key: _AppGroupReader(key, each, findings).read() for key, each in counting.items()}
 
 
 class _AppGroupReader:
-    """Reads one AppGroup."""
-
     def __init__(self, key: Key, written: AppGroupManifest, findings: Findings) -> None:
         from placer.kube.scheduler_plugins import AppGroupSpec
 
@@ -156,7 +142,6 @@ class _AppGroupReader:
             self.findings.add("UnknownReference", f"AppGroup {self.key}", message)
 
     def _callee(self, ref: AppGroupWorkload) -> str:
-        """Name of the workload that a dependency means; the reference's own where no listed one fits."""
         name = workload_name(ref)
         if name in self.workloads:
             return name
@@ -179,16 +164,8 @@ WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 
 
 class AppGroupMember(NamedTuple):
-    """Where a pod belongs.
-
-    Parameters
-    ----------
-    app_group
-        Its AppGroup.
-    workload
-        Its workload there; None where it is of none that is known, so that it has no dependencies.
-    field
-        The field of the pod that says so.
+    """``workload`` is None where the AppGroup does not know it, so that it has no dependencies; ``field`` names the
+    source.
     """
 
     app_group: Key
@@ -204,7 +181,7 @@ def read_app_group_members(
 ) -> dict[Key, AppGroupMember]:
     """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent.
 
-    Findings are AppGroups and workloads that are not there, and AppGroups of one name that cannot be told apart.
+    Findings are absent AppGroups and workloads, and AppGroups of one name that cannot be told apart.
     """
     reader = _WorkloadFinder(applications, replica_sets, findings)
     found = {}
@@ -218,7 +195,7 @@ def read_app_group_members(
 
 
 def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, AppGroupMember]) -> Counter[Key]:
-    """Count the pods of every AppGroup that are there to stay, of every scheduler."""
+    """Pods of every AppGroup that have not ended and are not being deleted, of every scheduler."""
     if not members:
         return Counter()
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
@@ -226,8 +203,6 @@ def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, A
 
 
 class _WorkloadFinder:
-    """Looks pods up among the AppGroups."""
-
     def __init__(
         self, applications: Mapping[Key, Application], replica_sets: Iterable[ReplicaSetManifest], findings: Findings
     ) -> None:
@@ -244,7 +219,7 @@ class _WorkloadFinder:
         self._without: dict[Key, set[str]] = defaultdict(set)
 
     def member(self, pod: PodManifest) -> AppGroupMember | None:
-        """Where one pod belongs; None: in no AppGroup."""
+        """The AppGroup and workload of one pod; None: in no AppGroup."""
         labels = pod.metadata.labels or {}
         name = labels.get(APP_GROUP_LABEL)
         if not name:
@@ -258,7 +233,6 @@ class _WorkloadFinder:
         return AppGroupMember(key, self._workload(self._applications[key], pod), f"metadata.labels[{APP_GROUP_LABEL}]")
 
     def _workload(self, application: Application, pod: PodManifest) -> str | None:
-        """Workload of a pod whose label names the AppGroup: that of its other label, else that of its owner."""
         name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
         if name is None:
             makers = (application.owners.get(maker) for maker in self._makers(pod))
@@ -282,18 +256,15 @@ class _WorkloadFinder:
         return None
 
     def _may_own(self, key: Key, maker: tuple[str, str], pod: PodManifest) -> bool:
-        """Whether the AppGroup can mean this pod's owner: where it names a namespace, it is the pod's."""
         namespace = self._applications[key].owners[maker][1]
         return namespace is None or namespace == pod.namespace
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
-        """Kind and name of who made a pod, a ReplicaSet's Deployment before it; of a pod without owner its own."""
         if controller(pod.metadata) is None:
             yield "Pod", pod.name
         yield from ((maker.kind, maker.name) for maker in self._pod_makers.of(pod))
 
     def _choose(self, keys: list[Key], pod: PodManifest) -> Key | None:
-        """Of AppGroups that a pod may mean the one in its namespace, else the only one, else none."""
         if len(keys) == 1:
             return keys[0]
         own = [key for key in keys if key.namespace == pod.namespace]
@@ -303,7 +274,7 @@ class _WorkloadFinder:
         return None
 
     def note_lost(self) -> None:
-        """Note AppGroups that could not be told apart, and pods of no workload, once for all pods of an AppGroup."""
+        """Note AppGroups that could not be told apart, and pods of no workload, once for each AppGroup."""
         for keys, pods in self._ambiguous.items():
             names = ", ".join(map(str, keys))
             message = f"{counted(pods)} may be of any of the AppGroups {names}, and so of none"

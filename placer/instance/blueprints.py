@@ -1,4 +1,4 @@
-"""Blueprints: how the pods of one template come about, all alike but for what carries their number."""
+"""Blueprints: how the pods of one template come about, all alike except for their number."""
 
 from __future__ import annotations
 
@@ -33,14 +33,8 @@ __all__ = ["Blueprint", "Marks", "owner_reference", "upstream_pod_group"]
 class Marks:
     """Labels or annotations that a controller adds to those of the template.
 
-    Parameters
-    ----------
-    fixed
-        The same on every pod.
-    numbered
-        Name to divisor: the value is the pod's number, divided, rounded down.
-    named
-        Those whose value is the name of the pod.
+    Those ``fixed`` are equal on every pod, ``numbered`` map a name to a divisor of the pod's number (rounded down), and
+    ``named`` have the pod's name as value.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -61,32 +55,22 @@ class Blueprint:
 
     Parameters
     ----------
-    owner
-        The workload.
     path
-        Where the template stands in the workload's text, keys and indices.
-    template
-        The template.
+        Of the template in the workload's text, keys and indices.
     stem
-        What stands before the number in the pods' names.
-    numbers
-        The numbers of the pods.
-    labels, annotations
-        What the controller adds.
-    scheduler_name, priority_class_name
-        Taken where the template names none; None: left out.
+        Stands before the number in the pods' names.
+    scheduler_name, priority_class_name, subdomain
+        Used where the template names none; None: left out.
     hostname
         Whether the pod's name becomes its host name.
     claims
-        Volumes backed by claims, name of the volume to name of the claim; ``{pod}`` in the latter is the pod's name.
+        Volume to claim; ``{pod}`` in the claim is the pod's name.
     maker
-        What the pods name as their controller; None: the owner itself. Pods of a JobSet are made by Jobs of it.
+        The controller that the pods name; None: the owner. Jobs make the pods of a JobSet.
     pod_group
         PodGroup of Kubernetes that the pods are members of; None: the one that the template names, if any.
     node_selector, tolerations
-        What the controller adds to those of the template.
-    subdomain
-        The pods' subdomain where the template names none; None: left out.
+        Added to those of the template.
     """
 
     owner: NamespacedObject
@@ -125,11 +109,11 @@ class Blueprint:
         return ((number, self.name(number)) for number in self.numbers)
 
     def claims_of(self, name: str) -> dict[str, str]:
-        """Volumes backed by claims, of one pod."""
+        """Volume to claim of one pod."""
         return {volume: claim.replace("{pod}", name) for volume, claim in self.claims.items()}
 
     def pods(self) -> Iterator[PodManifest]:
-        """Make the pods; they share their spec, and with it everything that is looked up once per template."""
+        """The pods share their spec, so each look-up is made once per template."""
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
         owners = (self.maker or owner_reference(self.owner),)
@@ -147,7 +131,6 @@ class Blueprint:
             yield PodManifest(api_version="v1", kind="Pod", metadata=metadata, spec=spec)
 
     def _spec(self, name: str) -> PodSpec:
-        """Spec of a pod."""
         spec = self.template.spec
         added = {volume: _claim_volume(volume, claim) for volume, claim in self.claims_of(name).items()}
         kept = tuple(volume for volume in spec.volumes or () if volume.name not in added)
@@ -161,7 +144,6 @@ class Blueprint:
 
     @property
     def _added(self) -> dict[str, Any]:
-        """Fields of a pod's spec to which the controller adds something of its own."""
         spec = self.template.spec
         found: dict[str, Any] = {}
         if self.node_selector:
@@ -190,14 +172,7 @@ def upstream_pod_group(
 ) -> UpstreamPodGroupManifest:
     """Make a PodGroup of Kubernetes as the controller of a workload does.
 
-    Parameters
-    ----------
-    owner
-        The workload.
-    name
-        Of the PodGroup.
-    size
-        Pods of the gang, all of which it needs where ``policy`` counts none; without a policy it is a gang.
+    A gang needs all ``size`` pods where ``policy`` counts none; without a policy it is a gang.
     """
     from placer.kube.scheduling import (
         GangPolicy,

@@ -1,19 +1,19 @@
 """Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves.
 
-Kubernetes looks at them when a pod is bound, and never again: those that a pod was near may have gone since, and so may
-pods that made a spread even. That is nobody's fault, but it says why new pods are kept off.
+Kubernetes checks them at binding only, and pods may have gone since. The findings say why new pods are kept off.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key, label_word
-from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
-from placer.instance.problem import Instance, Neighbours, Pod, PodState, SpreadLimit
+from placer.instance.neighbours import Neighbours
+from placer.instance.pod_index import CountedDomains, PodIndex, domain_of, pairs_apart
+from placer.instance.problem import Instance, Pod, PodState
 
 __all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
 
@@ -23,7 +23,6 @@ Asked = TypeVar("Asked")
 def _asking(
     instance: Instance, what: Callable[[Neighbours], Iterable[Asked]]
 ) -> tuple[dict[Asked, list[Pod]], PodIndex]:
-    """What bound pods ask of neighbours to those that do, and where to find the pods that are meant."""
     bound = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
     asking: dict[Asked, list[Pod]] = defaultdict(list)
     for pod in bound:
@@ -33,7 +32,7 @@ def _asking(
 
 
 def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Bound pods in whose domain of a key no bound pod matches all their terms; who matches them itself is at home."""
+    """Bound pods in whose domain of a key no bound pod matches all their terms; a pod may match its own."""
     asking, index = _asking(instance, lambda asked: [asked.affinity] if asked.affinity else [])
     for terms, pods in asking.items():
         matching = index.matching_all(term.pods for term in terms)
@@ -45,17 +44,19 @@ def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
 
 
 def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable[Pod]) -> list[Key]:
-    """Those of some pods that share no domain with any of the others."""
     there = {domain_of(instance.nodes, pod.node, key) for pod in others} - {None}
     return sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
 
 
 def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
-    """One per term and domain in which it keeps bound pods apart that are together."""
+    """One per term and domain in which pods are together that it keeps apart."""
     asking, index = _asking(instance, lambda asked: asked.anti_affinity)
+    meanings: dict[tuple[str, int], Mapping[str, list[Key]]] = {}  # of terms that mean the same pods
     for term, pods in asking.items():
-        key = term.topology_key
-        having, meant = (_by_domain(instance, key, each) for each in (pods, index.matching(term.pods)))
+        key, matched = term.topology_key, index.matching(term.pods)
+        if (key, id(matched)) not in meanings:
+            meanings[key, id(matched)] = _by_domain(instance, key, matched)
+        having, meant = _by_domain(instance, key, pods), meanings[key, id(matched)]
         for value in sorted(having.keys() & meant.keys()):
             pairs = pairs_apart(having[value], meant[value])
             if pairs:
@@ -65,7 +66,6 @@ def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
 
 
 def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
-    """Value of a label to the pods on nodes that have it."""
     found: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
         value = domain_of(instance.nodes, pod.node, key)
@@ -75,10 +75,11 @@ def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str
 
 
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
-    """One per constraint of bound pods: the domain of theirs that has most, more than maxSkew beyond the fewest."""
+    """One per constraint of bound pods: their fullest domain, more than maxSkew beyond the emptiest."""
     asking, index = _asking(instance, lambda asked: asked.spread)
+    domains = CountedDomains(instance.nodes, index, lambda pod: pod.node)
     for limit, pods in asking.items():
-        counts = _counts(instance, limit, index.matching(limit.pods))
+        counts = domains.counts(limit)
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
         mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
         most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
@@ -86,11 +87,3 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
             first, where = min(pod.key for pod in pods), f"{limit.topology_key}={label_word(domain)}"
             message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
             yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"
-
-
-def _counts(instance: Instance, limit: SpreadLimit, pods: Iterable[Pod]) -> Counter[str]:
-    """Every domain that counts to the pods that are counted there."""
-    counting = {name: node.labels[limit.topology_key] for name, node in instance.nodes.items() if limit.counts(node)}
-    found = Counter(dict.fromkeys(counting.values(), 0))
-    found.update(counting[pod.node] for pod in pods if pod.node in counting)
-    return found

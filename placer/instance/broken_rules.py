@@ -1,9 +1,6 @@
-"""What the pods that have a node break by themselves: findings, never an invalid instance (models/reading.md,
-"bound pods").
+"""Rules that bound pods break by themselves: findings, never an invalid instance (models/reading.md, "bound pods").
 
-Looked at are capacity and host ports (C2), tier limits of groups and subgroups and domains of units (C7), network costs
-(C8), bandwidth (C9), queue capability (C11), pod affinity (C12), anti-affinity (C13), spread (C14) and exclusive units
-(C15). New pods must not add to any of it, so these findings say why nothing more fits.
+New pods must not add to any of it, so these findings say why nothing more fits.
 """
 
 from __future__ import annotations
@@ -16,8 +13,9 @@ from placer.instance.broken_neighbours import broken_affinity, broken_anti_affin
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
 from placer.instance.keys import Key, label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
+from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
 __all__ = ["broken_costs", "broken_links", "note_broken_rules"]
@@ -181,7 +179,6 @@ def _tier_limit(
 
 
 def _one_domain(places: UnitPlaces, findings: Findings) -> None:
-    """C7 by label."""
     for unit, values in places.items():
         if len(values) > 1 or None in values:
             where = ", ".join(sorted("none" if value is None else label_word(value) for value in values))
@@ -190,7 +187,6 @@ def _one_domain(places: UnitPlaces, findings: Findings) -> None:
 
 
 def _exclusive(places: UnitPlaces, findings: Findings) -> None:
-    """C15."""
     holders: dict[tuple[str, str], set[str]] = defaultdict(set)
     for unit, values in places.items():
         for value in values if unit.exclusive else ():
@@ -205,7 +201,6 @@ def _exclusive(places: UnitPlaces, findings: Findings) -> None:
 
 
 def _beside_exclusive_jobs(instance: Instance, findings: Findings) -> None:
-    """C15 of Jobs of JobSets that are not exclusive."""
     there: dict[tuple[str, str], dict[bool, Pod]] = defaultdict(dict)
     for pod in instance.pods.values():
         for job in pod.neighbours.jobs if pod.state is PodState.BOUND else ():
@@ -222,7 +217,6 @@ def _beside_exclusive_jobs(instance: Instance, findings: Findings) -> None:
 
 
 def _places(instance: Instance) -> UnitPlaces:
-    """Units to the domains of their bound pods; None: none."""
     places: UnitPlaces = defaultdict(set)
     for pod in instance.pods.values():
         for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():

@@ -1,7 +1,7 @@
-"""Applications and the network: which workload calls which, and what a call costs between two areas (C8, C9, O3).
+"""Applications and the network: which workload calls which, and the cost of a call between two areas (C8, C9, O3).
 
-Pods are counted per area instead of looked at one after another: nodes of one zone cost the same from everywhere. Three
-pods of ``web`` in zone ``a`` and two of ``redis`` in zone ``b`` are six pairs over the link ``a -> b``.
+Pods are counted per area, since nodes of one zone cost the same from everywhere: three pods of ``web`` in zone ``a``
+and two of ``redis`` in zone ``b`` are six pairs over the link ``a -> b``.
 """
 
 from __future__ import annotations
@@ -33,29 +33,24 @@ __all__ = [
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
-#: The two kinds of links.
 ZONE = "zone"
 REGION = "region"
-#: What a pair of nodes costs whose link has no entry, or that has no link.
+#: Cost of a pair whose link has no entry, or that has no link.
 UNKNOWN_COST = 100
-#: What a pair of two nodes of one area costs; on one node it is 0.
+#: Cost of a pair of nodes in one area; on one node it is 0.
 SAME_ZONE_COST = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Pods of one workload call pods of another one of their AppGroup, each of them each.
+    """Each pod of ``origin`` calls each pod of ``destination`` in their AppGroup.
 
     Parameters
     ----------
-    origin
-        The workload that calls.
-    destination
-        The workload that is called.
     max_network_cost
-        Cost that a call may have (C8), at least 0; 0 where the object says none: one node or one zone.
+        Limit of a call (C8), at least 0; 0 where the object states none: one node or one zone.
     min_bandwidth
-        What a pair of pods takes of the link between them, in bit/s (C9); None: nothing.
+        Of each pair of pods on the link between them, in bit/s (C9); None: nothing.
     """
 
     origin: str
@@ -69,20 +64,14 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class AppGroup:
-    """An application: its workloads and who calls whom.
+    """An application: its workloads and who calls whom, in the order of the object.
 
     Parameters
     ----------
-    key
-        Namespace and name of the object.
     workloads
-        Every workload once, in the order of the object: its ``selector``, or its name where it has none (KEP-260).
-        Those that are only called and not listed come last.
-    dependencies
-        In the order of the object.
+        Each once, by ``selector``, else by name (KEP-260); workloads that are called and not listed come last.
     algorithm
-        ``topologySortingAlgorithm`` as it is written; empty: none. No rule looks at it or at ``order``, other
-        schedulers do (``policies``).
+        ``topologySortingAlgorithm`` as written; empty: none. For other schedulers (``policies``), as is ``order``.
     order
         Workload to its place in ``status.topologyOrder``; empty where no controller has stored one.
     """
@@ -97,14 +86,7 @@ class AppGroup:
 class Area(NamedTuple):
     """Nodes that no network cost tells apart: a zone of a region, or a single node in no region.
 
-    Parameters
-    ----------
-    region
-        Empty: the area is one node that is in no region.
-    zone
-        Name within the region; empty: the nodes of the region that name no zone.
-    node
-        The node, where the area is one; empty otherwise.
+    ``zone`` is empty for nodes of the region that name none; ``node`` is empty unless the area is one node.
     """
 
     region: str
@@ -118,15 +100,7 @@ class Area(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An entry of a NetworkTopology: from one zone to another, or from one region to another.
-
-    Parameters
-    ----------
-    kind
-        :data:`ZONE` or :data:`REGION`.
-    origin, destination
-        Names of zones or of regions.
-    """
+    """An entry of a NetworkTopology between two zones or two regions; ``kind`` is :data:`ZONE` or :data:`REGION`."""
 
     kind: str
     origin: str
@@ -145,20 +119,18 @@ class Link(NamedTuple):
 class Network:
     """The NetworkTopology and list that decide, over the nodes of an instance.
 
-    Everything but "on the same node" is a matter of areas: count pods per :meth:`area`, not per node.
+    Count pods per :meth:`area`, since only "on the same node" depends on the node itself.
 
     Parameters
     ----------
-    topology
-        Namespace and name of the NetworkTopology.
     areas
-        Node name to area, of every node of the instance.
+        Of every node of the instance.
     costs
-        Link to its cost, at least 0; a link without an entry is absent.
+        At least 0; a link without an entry is absent.
     capacities
-        Link to its capacity in bit/s; a link without limit is absent.
+        In bit/s; a link without limit is absent.
     weights
-        Name of the list that decides; None: there is none.
+        Name of the list that decides; None: none.
     """
 
     topology: Key
@@ -172,7 +144,7 @@ class Network:
         return self.areas.get(node) or Area("", "", node)
 
     def link(self, origin: Area, destination: Area) -> Link | None:
-        """Link that a call takes: between zones inside a region, between regions across.
+        """Link of a call: between zones inside a region, between regions across.
 
         None inside one area, and where one of the two is in no region.
         """
@@ -203,15 +175,7 @@ class Network:
 
 
 class Spread:
-    """Pods of one workload, counted.
-
-    Parameters
-    ----------
-    network
-        Says in which area a node is.
-    nodes
-        Node of each pod; a node need not be in the instance.
-    """
+    """Pods of one workload, counted by node; a node need not be in the instance."""
 
     __slots__ = ("areas", "nodes")
 
@@ -228,7 +192,7 @@ class Spread:
         return both
 
     def pairs(self, called: Spread) -> Iterator[tuple[Area, Area, int]]:
-        """Pairs of a pod of this workload and one of ``called``: the areas of the two, and how many pairs there are."""
+        """Areas of a caller in this workload and a callee in ``called``, with the number of such pairs."""
         for origin, callers in self.areas.items():
             for destination, callees in called.areas.items():
                 yield origin, destination, callers * callees
@@ -239,16 +203,10 @@ class Spread:
 
 
 def far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
-    """How many callees of a pod in an area are too far from it, and how many near enough (C8); itself left out.
+    """How many callees of a pod in an area are too far from it, and how many are near enough (C8), without the pod
+    itself.
 
-    Parameters
-    ----------
-    network
-        Says what is near.
-    area
-        Where the pod is.
-    calls
-        The dependencies in which its workload is the caller, each with the placed pods of the callee.
+    ``calls`` are the dependencies in which its workload is the caller, each with the placed pods of the callee.
     """
     far = near = 0
     for dependency, callees in calls:

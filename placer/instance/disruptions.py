@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.instance.keys import GroupKey, Key
+from placer.instance.nodes import Requirement
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState, Requirement
+from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of
@@ -30,23 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
 
-#: Why a pod is protected that would be lost for good.
 WITHOUT_OWNER = "no controller would make it again"
-#: What a Policy that says nothing protects.
+#: Protected under a Policy without a list of its own.
 _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectingMarks:
-    """Marks of other systems that protect bound pods: their own, and those of what they belong to.
+    """Marks of other systems that protect bound pods: their own, and those of PodGroups, workloads and classes.
 
-    Parameters
-    ----------
-    groups, workloads, classes
-        PodGroups, workloads, and PriorityClasses by name: to the mark that protects their pods; one that has none is
-        absent.
-    makers
-        Finds the workloads of a pod.
+    Objects without a protecting mark are absent.
     """
 
     groups: Mapping[GroupKey, str]
@@ -86,7 +80,6 @@ class ProtectingMarks:
 
 
 def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
-    """Workloads whose own marks protect their pods."""
     for maker, labels, notes in all_workloads(objects):
         for name, value, protects in protections(maker.marked_as, labels, notes):
             if protects:
@@ -94,7 +87,6 @@ def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
 
 
 def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:
-    """Objects whose pods a mark protects, under the API group that is read for theirs."""
     for each in objects:
         for name, value, protects in protections(kind, each.metadata.labels, each.metadata.annotations):
             if protects:
@@ -104,7 +96,6 @@ def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> It
 
 
 def _stated_by_kai(written: KaiPodGroupManifest) -> Iterator[tuple[GroupKey, str]]:
-    """What the field of a PodGroup of KAI protects, with the values of the label."""
     stated = written.spec.preemptibility if written.spec is not None else None
     for _, value, protects in protections("PodGroup", {KAI_PREEMPTIBILITY: stated or ""}, None):
         if protects:
@@ -119,14 +110,7 @@ def _words(name: str, value: str) -> str:
 class Protection:
     """Which bound pods are never disturbed, whatever would be gained.
 
-    Parameters
-    ----------
-    policies
-        The Policy of the instance, if there is one.
-    namespaces
-        Namespace to its labels: a protecting selector takes a pod by its own labels, or by those of its namespace.
-    marks
-        Those of other systems.
+    A protecting selector of the Policy takes a pod by its own labels, or by those of its namespace.
     """
 
     def __init__(
@@ -159,7 +143,6 @@ class Protection:
 
 
 def _selector(protected: Protected) -> tuple[Requirements, frozenset[str] | None]:
-    """Labels that are asked for, and the namespaces that are meant; None: all of them."""
     wanted = label_requirements(protected.selector) if protected.selector is not None else ()
     return wanted, None if protected.namespaces is None else frozenset(protected.namespaces)
 
@@ -169,12 +152,7 @@ def read_budgets(
 ) -> tuple[DisruptionBudget, ...]:
     """Read the budgets that mean a bound pod.
 
-    Parameters
-    ----------
-    written
-        The objects.
-    pods
-        All pods of the instance. Where a status has no count, bound pods are healthy and all pods expected ones.
+    Where a status has no count, bound pods are healthy and all ``pods`` of the instance are expected.
     """
     budgets = sorted(written, key=lambda each: (each.namespace, each.name))
     here: dict[str, list[Pod]] = {each.namespace: [] for each in budgets}
@@ -186,7 +164,7 @@ def read_budgets(
 
 
 def policy_budgets(policies: Iterable[PolicyManifest], pods: Mapping[Key, Pod]) -> Iterator[DisruptionBudget]:
-    """``disruption.maxPods`` of the Policy: of all bound pods no more are disturbed by one placement."""
+    """``disruption.maxPods`` of the Policy: the most bound pods that one placement may disturb."""
     for policy in policies:
         allowed = policy.spec.disruption if policy.spec is not None else None
         if allowed is not None and allowed.max_pods is not None:
@@ -194,13 +172,12 @@ def policy_budgets(policies: Iterable[PolicyManifest], pods: Mapping[Key, Pod]) 
 
 
 def limited(key: Key, most: int, pods: Mapping[Key, Pod]) -> DisruptionBudget:
-    """Of all bound pods no more than so many."""
+    """At most so many of all bound pods."""
     bound = frozenset(pod.key for pod in pods.values() if pod.state is PodState.BOUND)
     return DisruptionBudget(key, bound, most, of_policy=True)
 
 
 def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> DisruptionBudget:
-    """Read one budget beside the pods of its namespace."""
     spec = written.spec or BudgetSpec()
     wanted = None if spec.selector is None else label_requirements(spec.selector)
     meant = [] if wanted is None else [pod for pod in pods if matches(wanted, pod.labels)]
@@ -217,7 +194,7 @@ def _bound(pods: Iterable[Pod]) -> frozenset[Key]:
 
 
 def _kept(spec: BudgetSpec, expected: int) -> int:
-    """How many must run, as the disruption controller counts."""
+    """Pods that must run, as the disruption controller counts."""
     if spec.max_unavailable is not None:
         return max(0, expected - amount_of(spec.max_unavailable, expected))
     return amount_of(spec.min_available or 0, expected)

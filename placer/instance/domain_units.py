@@ -1,8 +1,8 @@
 """Units: pods that must be in one domain of a node label (C7 by label), maybe in one of their own (C15).
 
-A PodGroup of Kubernetes asks for one in its scheduling constraints; a child Job of a JobSet, a replica or subgroup of a
-LeaderWorkerSet, and a pod set of Kueue by an annotation of its pods, which labels and owners of theirs tell from those
-of others. So pods that exist and pods that would be made are read alike.
+A PodGroup of Kubernetes asks for one in its scheduling constraints. Annotations of pods do for a child Job of a
+JobSet, a replica or subgroup of a LeaderWorkerSet, and a pod set of Kueue; labels and owners tell such units apart, so
+pods that exist and pods that would be made are read alike.
 
 Source: sigs.k8s.io/jobset ``pkg/webhooks/pod_mutating_webhook.go``, sigs.k8s.io/lws ``pkg/webhooks/pod_webhook.go``
 (both make affinity and anti-affinity of it), kubernetes/api ``scheduling/v1beta1``, sigs.k8s.io/kueue
@@ -22,9 +22,9 @@ from placer.instance.gangs import (
     SUB_GROUP_INDEX,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import ChildJob, DomainUnit
 from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.pod_states import is_daemon
-from placer.instance.problem import ChildJob, DomainUnit
 from placer.kube.base import controller
 from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 
@@ -44,9 +44,7 @@ __all__ = [
     "unnamed_units",
 ]
 
-#: Annotations of pods that name the label in whose domains something is exclusive.
 EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
-#: Annotations of pods that name the label in one domain of which something must be.
 DOMAIN_ANNOTATIONS = (*EXCLUSIVE_ANNOTATIONS, KUEUE_REQUIRED)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
 _JOB_KEY = "jobset.sigs.k8s.io/job-key"
@@ -60,8 +58,7 @@ def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainU
 def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
     """The units that a pod's annotations ask for.
 
-    Where a replica and its subgroups are exclusive in one key, the subgroup alone is: the replica is in one domain all
-    the same.
+    Where a replica and its subgroups are exclusive in one key, the subgroup's unit is enough.
     """
     inner = (pod.metadata.annotations or {}).get(SUB_GROUP_EXCLUSIVE_TOPOLOGY)
     return tuple(
@@ -78,7 +75,7 @@ def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
 
 
 def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
-    """What a pod is to the Jobs of JobSets that are exclusive in some labels; nothing where it is of no such Job."""
+    """The exclusive Jobs of JobSets in some labels that a pod is of; empty where it is of no such Job."""
     labels = pod.metadata.labels or {}
     if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
         return ()
@@ -87,15 +84,17 @@ def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
 
 
 def unnamed_units(pod: PodManifest) -> Iterator[str]:
-    """Annotations that ask for a domain of its own for what no label names, as ``field: what``."""
+    """Annotations, as ``field: what``, that ask for an exclusive domain without a label that names its pods."""
     for name, key, unit in _asked(pod):
         if unit == "":
             yield f"metadata.annotations[{name}]: a domain of {key}, and no label says of which Job or replica"
 
 
 def _asked(pod: PodManifest) -> Iterator[tuple[str, str, str | None]]:
-    """Annotation, topology key, and the name of the unit, empty where labels do not tell, None where the pod is of no
-    subgroup. Pods that belong to their node are in no unit, which they would tie to it.
+    """Annotation, topology key, and name of the unit: empty where labels do not tell, None where the pod is of no
+    subgroup.
+
+    Pods that belong to their node are in no unit, since they would tie it to that node.
     """
     annotations = pod.metadata.annotations
     for name in EXCLUSIVE_ANNOTATIONS if annotations and not is_daemon(pod.metadata) else ():
@@ -138,9 +137,9 @@ _JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
 def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[DomainUnit, ...]:
-    """The unit that a pod's pod set of Kueue is, where an annotation requires one domain; none of a pod alone.
+    """The unit of a pod's pod set of Kueue, where an annotation requires one domain; a pod alone has none.
 
-    Leaders of the LeaderWorkerSets ``own_leaders`` have a template of their own, so they are a pod set of their own.
+    Leaders of the LeaderWorkerSets ``own_leaders`` have their own template, so they are a pod set of their own.
     """
     key = _required(pod)
     name = _pod_set(pod, own_leaders) if key else ""
@@ -150,7 +149,7 @@ def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[D
 def pod_set_label(pod: PodManifest) -> str:
     """The label that a pod's node must carry since an annotation requires one domain of it; empty: none.
 
-    Of a pod that is a pod set by itself this is all that is required.
+    A pod that is a pod set by itself needs nothing else.
     """
     key = _required(pod)
     return key if key and not _pod_set(pod, ()) else ""
@@ -161,7 +160,6 @@ def _required(pod: PodManifest) -> str:
 
 
 def _pod_set(pod: PodManifest, own_leaders: Container[Key]) -> str:
-    """The pod set of a pod, as people read it; empty for a pod that is one by itself."""
     workload, part = _workload(pod, own_leaders)
     joined = (pod.metadata.annotations or {}).get(KUEUE_POD_SET_GROUP)
     if joined and workload:
@@ -170,7 +168,6 @@ def _pod_set(pod: PodManifest, own_leaders: Container[Key]) -> str:
 
 
 def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
-    """The workload whose pod sets Kueue places, and the part of it that a pod is of; both may be empty."""
     labels, namespace = pod.metadata.labels or {}, pod.namespace
     if labels.get(KUEUE_GROUP):
         return f"pod group {namespace}/{labels[KUEUE_GROUP]}", ""
@@ -185,7 +182,6 @@ def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
 
 
 def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
-    """The Job, Workload of Kueue or other owner that a pod is of, and the part of it."""
     job = next((labels[name] for name in _JOB_NAMES if labels.get(name)), "")
     if job:
         return f"Job {namespace}/{job}", ""
@@ -199,5 +195,4 @@ def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
 
 
 def _part(what: str, labels: Labels, *names: str) -> str:
-    """The first of some labels that is there, in words; empty where none is."""
     return next((f"{what} {labels[name]}" for name in names if labels.get(name)), "")

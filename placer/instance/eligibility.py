@@ -1,6 +1,6 @@
-"""What a pod asks of a node's own properties (C3), and the ports that it takes there (C2), read from its spec.
+"""A pod's demands on a node's own properties (C3), and its ports there (C2), read from its spec.
 
-Label selectors and node selectors come to one form, sorted requirements, so that equal ones compare equal.
+Label selectors and node selectors become sorted requirements, so that equal ones compare equal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from placer.instance.problem import OS_LABEL, Constraints, HostPort, Requirement, Term, Toleration
+from placer.instance.nodes import OS_LABEL, Constraints, Requirement, Term, Toleration
+from placer.instance.problem import HostPort
 from placer.instance.requests import is_sidecar
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.pod import Container, PodSpec, TolerationEntry
@@ -17,7 +18,7 @@ from placer.kube.reader import Misfit, SchemaReader
 from placer.manifests.faults import Wrong, wrongs
 
 if TYPE_CHECKING:
-    from placer.instance.problem import NodeMark
+    from placer.instance.nodes import NodeMark
     from placer.kube.policy import ProtectedLabels
 
 __all__ = [
@@ -37,8 +38,7 @@ __all__ = [
     "too_long",
 ]
 
-#: Most entries of a field of a pod that every node is held against, and most values of labels in it. An object may be
-#: so large that one pod would keep a pass busy for minutes.
+#: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000
 
 
@@ -47,7 +47,7 @@ Requirements = tuple[Requirement, ...]
 
 
 def label_requirements(selector: LabelSelector | ProtectedLabels) -> Requirements:
-    """Bring a label selector to sorted requirements; an empty one becomes none, which takes everything."""
+    """Sorted requirements of a label selector; an empty one takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
     expressions = (
         _requirement(expression.key, expression.operator, expression.values)
@@ -62,7 +62,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 
 def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
-    """Bring a node selector to sorted terms, of which one must match; a term without expressions matches nothing."""
+    """Sorted terms of a node selector, of which one must match; a term without expressions matches nothing."""
     return tuple(
         sorted(
             {
@@ -74,7 +74,7 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
 
 
 def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
-    """Read a node selector that is no part of an object, plain values; its terms, and what is wrong with it."""
+    """Terms of a node selector given as plain values, outside an object, and the faults in it."""
     try:
         return node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(written).encode())), ()
     except Misfit as misfit:
@@ -107,10 +107,7 @@ class ConstraintsPool:
         labels: Mapping[str, str] | None = None,
         marks: Iterable[NodeMark] = (),
     ) -> Constraints:
-        """Read the constraints of a pod.
-
-        ``volumes`` are node affinities of its bound volumes, ``labels`` its own, ``marks`` what else limits its nodes.
-        """
+        """Read the constraints of a pod with ``labels``: ``volumes`` are node affinities of its bound volumes."""
         selector = tuple(sorted((spec.node_selector or {}).items()))
         os = next(iter(operating_systems(spec, labels).values()), "")
         written = (spec.tolerations, selector, _required(spec), volumes, os, tuple(sorted(marks)))
@@ -137,7 +134,7 @@ def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[s
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Read the ports that app containers and sidecars take on the node, sorted.
+    """Ports that app containers and sidecars take on the node, sorted.
 
     With ``hostNetwork`` every container port is a host port, as the API server fills it in.
     """
@@ -148,7 +145,6 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _staying(spec: PodSpec) -> tuple[Container, ...]:
-    """Containers that run as long as the pod."""
     return (*(spec.containers or ()), *(each for each in spec.init_containers or () if is_sidecar(each)))
 
 
@@ -185,13 +181,13 @@ def _constraints(
 
 
 def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
-    """Terms of a pod's own required node affinity, of which one must match; none at all where it has none."""
+    """Terms of a pod's own required node affinity, of which one must match; empty where it has none."""
     required = _required(spec)
     return () if required is None else (node_terms(required),)
 
 
 def too_long(spec: PodSpec) -> Iterator[str]:
-    """Fields that say more of nodes than is looked at, as ``field: what``: each node is held against all of it."""
+    """Fields with more entries than are looked at, as ``field: what``."""
     yield from longer("spec.tolerations", "tolerations", len(spec.tolerations or ()), _MOST_ENTRIES)
     yield from longer("spec.nodeSelector", "labels", len(spec.node_selector or ()), _MOST_ENTRIES)
     required = _required(spec)
@@ -204,12 +200,12 @@ def too_long(spec: PodSpec) -> Iterator[str]:
 
 
 def has_long_lists(spec: PodSpec) -> bool:
-    """Whether there is something of :func:`too_long` beside the affinity."""
+    """Whether :func:`too_long` finds anything outside the affinity."""
     return max(len(spec.tolerations or ()), len(spec.node_selector or ())) > _MOST_ENTRIES
 
 
 def longer(field: str, what: str, count: int, most: int) -> Iterator[str]:
-    """Say that a field has more of something than is looked at, if it has."""
+    """State that a field has more of something than is looked at, if it has."""
     if count > most:
         yield f"{field}: {count:,} {what}, of {most:,} at most"
 
@@ -224,7 +220,7 @@ def _tolerations(written: tuple[TolerationEntry, ...] | None) -> tuple[Toleratio
 
 
 def _compares_text(toleration: TolerationEntry) -> bool:
-    """Leave out Lt and Gt: Kubernetes matches them only behind a feature gate that is off by default."""
+    """Kubernetes matches Lt and Gt only behind a feature gate that is off by default."""
     return toleration.operator not in ("Lt", "Gt")
 
 

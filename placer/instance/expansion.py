@@ -1,10 +1,8 @@
 """Expansion: the PodGroups and pods that controllers would make of workloads without any pod in the instance.
 
-Whether anything is expanded at all (offline it is, in a cluster it is not) the caller decides. First comes what each
-controller makes, as the blueprint of its pods, all alike but for what carries their number: VCJobs become a PodGroup
-and pods, webhook defaults applied; Deployments, StatefulSets and batch Jobs become pods with the labels that their
-controllers set. Then come which workloads have pods already, under which names new pods go, and how they are written
-out in full: the whole template of a workload's own text, not only the fields that are read.
+The caller decides whether anything is expanded: offline it is, in a cluster it is not. VCJobs become a PodGroup and
+pods, webhook defaults applied; other workloads become pods with the labels that their controllers set. Pods are written
+out with the whole template of the workload's own text, not only with the fields that are read.
 
 Source: volcano ``pkg/controllers/job`` (``createJobPod``, ``createOrUpdatePodGroup``, ``getMinTaskMember``) and
 ``pkg/webhooks/admission/jobs/mutate``.
@@ -49,9 +47,7 @@ TASK = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
 DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
-#: Phases in which the controller makes no pods.
 _FINISHED = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
-#: Annotations of the job that its pods get too.
 _INHERITED = (
     "volcano.sh/preemptable",
     "volcano.sh/cooldown-time",
@@ -62,7 +58,7 @@ _INHERITED = (
 
 
 def volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    """Whether the job makes no more pods."""
+    """Whether the controller makes no more pods of the job."""
     state = job.status.state if job.status is not None else None
     return state is not None and state.phase in _FINISHED
 
@@ -78,7 +74,7 @@ def replicas(task: TaskEntry) -> int:
 
 
 def task_minimum(task: TaskEntry) -> int:
-    """Pods that a task needs at least: what it says, else its least partitions, else all."""
+    """Least pods of a task: as stated, else its least partitions, else all."""
     if task.min_available is not None:
         return task.min_available
     partitions = task.partition_policy
@@ -88,7 +84,7 @@ def task_minimum(task: TaskEntry) -> int:
 
 
 def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
-    """Names under which a job's PodGroup may be found, the one in use first; older releases took the job's name."""
+    """Names of a job's PodGroup, the one in use first; older releases took the job's name."""
     return (f"{job.name}-{job.metadata.uid}", job.name) if job.metadata.uid else (job.name,)
 
 
@@ -179,7 +175,6 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
 
 
 def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
-    """Volume to claim; a claim without a name is called as its volume is."""
     volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
     return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
 
@@ -189,7 +184,7 @@ def _depends_on(task: TaskEntry) -> tuple[str, ...]:
 
 
 def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
-    """What is odd about a job: partitions that do not come out even, tasks whose pods do not exist yet."""
+    """Partitions that do not come out even, and tasks whose pods do not exist yet."""
     subject = f"Job {job.namespace}/{job.name}"
     yield from _unreachable_minimums(job, subject)
     for index, task in enumerate(job.spec.tasks or ()):
@@ -208,7 +203,7 @@ def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
 
 
 def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
-    """Minimums that cannot be reached, for which Volcano's webhook refuses a job."""
+    """Volcano's webhook refuses a job with minimums that cannot be reached."""
     tasks = list(enumerate(job.spec.tasks or ()))
     minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
     minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
@@ -232,17 +227,11 @@ _Owner = tuple[str, str, str, str]
 
 
 class Census:
-    """The pods of an instance by who made them.
+    """The pods of an instance by who made them, those that have ended included.
 
-    A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment. Pods without any
-    owner, as cleaned exports hold them, are told by the labels and names that controllers give.
-
-    Parameters
-    ----------
-    pods
-        All pods of the instance, those that have ended included.
-    replica_sets
-        The links between pods and Deployments; where one is missing, its name tells.
+    A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment; where that link is
+    missing,
+    the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
     """
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
@@ -269,7 +258,6 @@ class Census:
                 self._add_owner(pod, owner, ending)
 
     def _add_owner(self, pod: PodManifest, owner: OwnerReference, ending: str) -> None:
-        """Note that an owner has a pod, and the Deployment above it where it is a ReplicaSet."""
         namespace = pod.namespace
         self._note(namespace, owner, f"Pod {namespace}/{pod.name}")
         if (_group(owner), owner.kind) == ("apps", "ReplicaSet"):
@@ -284,7 +272,7 @@ class Census:
         self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        """Objects that name a workload that has no pods, and not by its uid: they are of an earlier one of its name."""
+        """Objects that name a workload without pods by another uid, so they are of an earlier one of its name."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         for uid, by in self._owned.get(key, {}).items():
             message = (
@@ -309,8 +297,8 @@ class Census:
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
         """Whether any pod belongs to a workload.
 
-        ``selector``, of a Deployment or StatefulSet, is what the labels of a pod without owners must meet; None: names
-        say nothing.
+        ``selector`` of a Deployment or StatefulSet must match the labels of a pod without owners; None: names tell
+        nothing.
         """
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         uids, uid = self._owned.get(key, {}), workload.metadata.uid
@@ -329,7 +317,7 @@ class Census:
         return any(matches(requirements, labels) for labels in found)
 
     def has_named(self, blueprint: Blueprint) -> bool:
-        """Whether a pod without owners bears a name of the blueprint's and all labels of its template."""
+        """Whether a pod without owners has a name of the blueprint's and all labels of its template."""
         if not self._orphans:
             return False
         wanted = blueprint.template_labels.items()
@@ -352,7 +340,7 @@ def owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
     return not (owner.uid and workload.metadata.uid) or owner.uid == workload.metadata.uid
 
 
-#: Most pods that are made, in all: twice what Kubernetes supports in one cluster.
+#: Twice as many pods as Kubernetes supports in one cluster.
 LIMIT = 300_000
 
 
@@ -360,16 +348,9 @@ LIMIT = 300_000
 class Expansion:
     """What workloads would make, in the order of the input, workload by workload.
 
-    Parameters
-    ----------
-    pod_groups
-        New PodGroups of Volcano.
-    upstream_pod_groups
-        New PodGroups of Kubernetes itself.
-    blueprints
-        Of all new pods; no two of them give the same name.
-    findings
-        Tasks that could not be expanded or are odd, and names that are taken; sorted.
+    ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
+    Findings
+    are tasks that could not be expanded or are odd, and names that are taken; sorted.
     """
 
     pod_groups: tuple[PodGroupManifest, ...] = ()
@@ -385,8 +366,6 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A workload and what it would make; ``selector`` tells its pods where they have no owner."""
-
     workload: NamespacedObject
     blueprints: tuple[Blueprint, ...]
     selector: LabelSelector | None = None
@@ -405,8 +384,6 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
 
     Parameters
     ----------
-    objects
-        The instance's objects.
     only_added
         Expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
 
@@ -423,13 +400,12 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
-    """Workloads that make no pods since they are suspended, and that are read."""
+    """Workloads of kinds that are read, which make no pods since they are suspended."""
     jobs = [each for each in objects.jobs if each.spec.suspend]
     return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
 
 
 def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
-    """PodGroups of Kubernetes that are not there yet."""
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
     for each in chosen:
         for group in each.upstream_pod_groups:
@@ -443,7 +419,6 @@ def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool
 
 
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Workloads of which no pod is there, by owner, label or name."""
     if not candidates:
         return []
     census, total, found = Census(objects.pods, objects.replica_sets), 0, []
@@ -458,7 +433,7 @@ def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_C
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
-    """Refuse an instance before so many pods take all memory."""
+    """Raises before so many pods take all memory."""
     if total > LIMIT:
         subject = f"{workload.kind} {workload.namespace}/{workload.name}"
         found = f"{total:,} pods with those of the workloads before it"
@@ -468,7 +443,7 @@ def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> No
 
 
 def _candidates(objects: Objects) -> Iterator[_Candidate]:
-    """Every workload that still makes pods; first those whose pods' names are fixed in a cluster too."""
+    """First come those whose pods' names are fixed in a cluster too."""
     groups = _PodGroups(objects.pod_groups)
     for vcjob in objects.volcano_jobs:
         if not volcano_job_finished(vcjob) and vcjob.spec.tasks:
@@ -486,7 +461,7 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 
 
 def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    """StatefulSets, without those of a LeaderWorkerSet that is there: it makes their pods."""
+    """A LeaderWorkerSet that is there makes the pods of its StatefulSets."""
     of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
     for each in objects.stateful_sets:
         if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
@@ -494,7 +469,6 @@ def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
 
 
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
-    """JobSets, but for Jobs of theirs that are there, and LeaderWorkerSets."""
     if not (objects.job_sets or objects.leader_worker_sets):
         return  # their schemas take a while to make
     from placer.instance.job_sets import JobSetExpansion, job_set_finished
@@ -513,8 +487,6 @@ def _of_sets(objects: Objects) -> Iterator[_Candidate]:
 
 
 class _PodGroups:
-    """PodGroups that are there already."""
-
     def __init__(self, groups: Iterable[PodGroupManifest]) -> None:
         self._by_namespace: dict[str, dict[str, PodGroupManifest]] = {}
         for group in groups:
@@ -534,17 +506,14 @@ class _PodGroups:
 
 
 def _ends_by_chance(owner: NamespacedObject) -> bool:
-    """Whether the names of an owner's pods end by chance in a cluster."""
     from placer.kube.apps import DeploymentManifest, JobManifest
 
     return isinstance(owner, DeploymentManifest | JobManifest)
 
 
 def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
-    """Take out pods whose names are taken.
-
-    Pods of Deployments and batch Jobs, whose names end by chance in a cluster, then take another name: a Deployment
-    and a StatefulSet may well share theirs.
+    """Pods of Deployments and batch Jobs take another name where theirs is taken, since it ends by chance in a cluster
+    too.
     """
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
@@ -575,9 +544,8 @@ _POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 def documents(objects: Objects) -> Iterator[Document]:
-    """Write PodGroups, then pods, as ``kubectl apply`` takes them.
+    """Write PodGroups, then pods, as ``kubectl apply`` takes them, with everything that their workload states.
 
-    They are the objects of :func:`placer.instance.expansion.expand` with everything that their workload says of them.
     Owners are written only where the workload has a uid: the API server refuses a reference without one.
 
     Raises
@@ -630,7 +598,6 @@ def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) 
 
 
 def _add_volumes(spec: Document, blueprint: Blueprint, name: str) -> None:
-    """Write volumes that claims back in place of those of their names."""
     claims = blueprint.claims_of(name)
     if claims:
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
@@ -638,7 +605,6 @@ def _add_volumes(spec: Document, blueprint: Blueprint, name: str) -> None:
 
 
 def _add(spec: Document, blueprint: Blueprint) -> None:
-    """Write what the controller adds to fields that the template may have."""
     if blueprint.pod_group is not None:
         spec["schedulingGroup"] = {"podGroupName": blueprint.pod_group}
     if blueprint.node_selector:

@@ -1,4 +1,4 @@
-"""Findings: what in the input cannot be as meant, collected while an instance is built."""
+"""Findings: input that cannot be as meant, collected while an instance is built."""
 
 from __future__ import annotations
 
@@ -22,14 +22,9 @@ HINTED, COMPARED = 20, 1_000
 class Finding:
     """Something in the input that cannot be as meant; ``--strict`` makes it an error.
 
-    Parameters
-    ----------
-    code
-        Which; :data:`placer.codes.FINDINGS` says what each means.
-    object
-        ``Kind namespace/name`` of what it is about.
-    message
-        One sentence that names the objects and values involved.
+    ``code`` is one of :data:`placer.codes.FINDINGS`, ``object`` is ``Kind namespace/name``, and ``message`` is one
+    sentence
+    that names the objects and values involved.
     """
 
     code: FindingCode
@@ -41,12 +36,12 @@ class Finding:
         return finding_text(self.code, self.object, self.message)
 
     def as_dict(self) -> dict[str, str]:
-        """As plain values, for JSON."""
+        """Plain values, for JSON."""
         return {"code": self.code, "object": self.object, "message": self.message}
 
 
 class Findings:
-    """Findings as they turn up; equal ones count once, and their order in the input leaves no trace."""
+    """Equal findings count once, and their order in the input leaves no trace."""
 
     def __init__(self) -> None:
         self._found: set[Finding] = set()
@@ -56,7 +51,7 @@ class Findings:
         self.unread: dict[str, set[str]] = {}  #: objects that are there and cannot be read, and which name them
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
-        """Note one finding: its code, ``Kind namespace/name`` of what it is about, one sentence."""
+        """Note one finding about ``subject``, which is ``Kind namespace/name``."""
         self._found.add(Finding(code, subject, message))
 
     def update(self, found: Iterable[Finding]) -> None:
@@ -64,14 +59,14 @@ class Findings:
         self._found.update(found)
 
     def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
-        """Note the same of one more object: one finding that names the first, counts the others, with words around."""
+        """Note the same of one more object: one finding names the first and counts the others."""
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
         """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
 
-        Where the target is there and cannot be read, it is noted instead that ``subject`` depends on it. ``known`` are
-        names of its kind that are there, one of which may be meant.
+        Where the target is there and cannot be read, the note is that ``subject`` depends on it. ``known`` are names
+        of its kind that are there, one of which may be meant.
         """
         if known:
             self._known[target.partition(" ")[0]] = known

@@ -79,13 +79,13 @@ KAI = "scheduling.run.ai"
 
 @dataclass(frozen=True, slots=True)
 class SubGroupSplitter:
-    """How one ``subGroupPolicy`` takes pods: those its selector matches, split by the values of its keys."""
+    """A ``subGroupPolicy`` takes the pods that its selector matches, and splits them by the values of its keys."""
 
     requirements: Requirements
     keys: tuple[str, ...]
 
     def values(self, labels: Labels) -> tuple[str, ...] | None:
-        """Values that say which subgroup of the policy a pod is in; None where the policy does not take it."""
+        """Values that name a pod's subgroup of the policy; None where the policy does not take it."""
         if not self.keys or not matches(self.requirements, labels):
             return None
         values = tuple(labels.get(key, "") for key in self.keys)
@@ -94,20 +94,18 @@ class SubGroupSplitter:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A PodGroup object as read.
+    """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
 
     Parameters
     ----------
-    group
-        The group without its pods; its priority is filled in with them.
     priority
         Value of the class that the object names; None: it names none.
     priority_field
-        Where it says so, and what.
+        Source and text of that name.
     splitters
         One per policy, in the order in which they are asked.
     unsupported
-        What of it is not modelled, so that none of its pods is bound (C4); empty: nothing.
+        Why none of its pods is bound, since part of it is not modelled (C4); empty: nothing.
     topology_keys
         Node labels of each of which one domain must hold all of its pods (C7 by label).
     never_preempts
@@ -123,7 +121,6 @@ class Gang:
     never_preempts: bool | None = None
 
 
-#: Most entries of ``subGroupPolicy``.
 _MOST_POLICIES = 200
 #: Where a pod is that is in no PodGroup.
 _NO_GANG = Gang(Group(GroupKey("", "", "")))
@@ -131,19 +128,7 @@ _NO_GANG = Gang(Group(GroupKey("", "", "")))
 
 @dataclass(frozen=True, slots=True)
 class GangReader:
-    """Reads PodGroups; holds what their fields refer to.
-
-    Parameters
-    ----------
-    tier_names, queues, priorities
-        What names in PodGroups mean.
-    locality_all
-        Policy ``locality: all``: a PodGroup without networkTopology wants soft locality.
-    findings
-        Takes what cannot be as meant.
-    unread
-        PodGroups of versions that are not read.
-    """
+    """Reads PodGroups; ``unread`` are those of versions that are not read."""
 
     tier_names: TierNames
     queues: Queues
@@ -182,7 +167,7 @@ class GangReader:
         return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
-        """Read a PodGroup of the coscheduling plugin, which knows a least number of pods and nothing else."""
+        """Read a PodGroup of the coscheduling plugin, which has a least number of pods and nothing else."""
         from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
 
         spec = written.spec or CoschedulingPodGroupSpec()
@@ -210,7 +195,7 @@ class GangReader:
         return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
-        """Make the gang that marks of pods declare; ``missing`` says which object of it must be there and is not."""
+        """Make the gang that marks of pods declare; ``missing`` names an object of it that must be there and is not."""
         queue, key = None, read.key
         topology, limit = self._topology(read.topology, str(key), f"annotation {VOLCANO_TOPOLOGY_MODE}")
         if key.api_group == VOLCANO:
@@ -257,14 +242,9 @@ class GangReader:
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
-        """Read the gangs that a Workload of v1alpha1 declares.
+        """Read the gangs that a Workload of v1alpha1 declares; in later versions it is a template and declares none.
 
-        Parameters
-        ----------
-        written
-            The Workload; of a later version it is a template and declares none.
-        keys
-            Gangs of it that pods say they are of: each replica key of a pod group is one.
+        ``keys`` are its gangs by the names in pods: each replica key of a pod group is one.
         """
         declared = {each.name: each for each in (written.spec.pod_groups if written.spec is not None else None) or ()}
         for key in keys:
@@ -276,7 +256,7 @@ class GangReader:
                 yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
 
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        """Stand in for a PodGroup that no object declares: that of a workload, or one that is not there (a finding)."""
+        """Stand in for a PodGroup that no object declares: that of a workload, or an absent one (a finding)."""
         if key.api_group in _OWNERS:
             return self._of_owner(key, members)
         for entry in members:
@@ -284,19 +264,17 @@ class GangReader:
         return self.absent(key)
 
     def _of_owner(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        """Make a gang of the pods that a workload has: each of them is needed."""
         alive = [entry for entry in members if entry.state in _COUNTED]
         made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
         return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
 
     def absent(self, key: GroupKey) -> Gang:
-        """Stand in for a PodGroup that pods name and that is not there, or not read: its pods wait."""
+        """Stand in for a PodGroup that pods name and that is absent or not read: its pods wait."""
         if key in self.unread:
             return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
 
     def _class_named(self, name: str | None, key: GroupKey) -> tuple[int | None, str]:
-        """Value of the class that a PodGroup names, and where it does."""
         value = self.priorities.of_class(name, str(key)) if name else None
         return value, "" if value is None else f"spec.priorityClassName {name}"
 
@@ -322,7 +300,6 @@ class GangReader:
     def _topology(
         self, written: volcano.GangTopologySpec | None, subject: str, field: str = "spec.networkTopology"
     ) -> tuple[NetworkTopology | None, str | None]:
-        """What a scope asks of the tree, and why its group is invalid where it is."""
         if written is None:
             return None, None
         hard, tier, name = written.mode != "soft", written.highest_tier_allowed, written.highest_tier_name
@@ -339,12 +316,11 @@ class GangReader:
 
 
 def created(metadata: Metadata) -> float:
-    """Seconds since the epoch at which an object was made; 0.0 where it does not say."""
+    """Creation time in seconds since the epoch; 0.0 where absent."""
     return metadata.creation_timestamp.timestamp() if metadata.creation_timestamp is not None else 0.0
 
 
 def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[int, str | None]:
-    """How many pods a group of Kubernetes needs at least, and why it is invalid where it is."""
     if policy is None or (policy.basic is None) == (policy.gang is None):
         found = "neither" if policy is None or policy.basic is None else "both"
         return 0, f"{field}: found {found}, expected one of basic and gang"
@@ -356,13 +332,11 @@ def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[in
 
 
 def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
-    """What a PodGroup of Kubernetes asks for that is not modelled."""
     parent = spec.parent_composite_pod_group_name
     return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
 
 
 def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
-    """What a PodGroup of KAI asks for that is not modelled."""
     if spec.sub_groups:
         yield f"spec.subGroups: {len(spec.sub_groups)} of them, and subgroups of KAI are not modelled"
     asked = spec.topology_constraint
@@ -372,7 +346,7 @@ def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
 
 
 def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
-    """Least pods per role, none where minMember is below their sum: Volcano does not look at them then."""
+    """Volcano looks at no minimum of a role where minMember is below their sum."""
     roles = spec.min_task_member or {}
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
@@ -401,10 +375,7 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod with what its group has to know of it; ``state`` None: it has succeeded, and maybe counts no more.
-
-    ``stated`` is the priority that it states; None: none.
-    """
+    """A pod as its group sees it; ``state`` None: it has succeeded. ``stated`` is its own priority, None: none."""
 
     pod: PodManifest
     key: Key
@@ -428,11 +399,13 @@ _READ_BY = {
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the gang that a pod says it is of; None where it names none.
+    """Find the gang that a pod names; None where it names none.
 
     Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
-    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Where no object that is
-    named exists, and there is no mark, the first of them in that order counts, without an object.
+    the
+    order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object or a
+    mark,
+    the first name in that order counts.
     """
     metadata = pod.metadata
     names = (
@@ -455,7 +428,6 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
 
 
 def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
-    """Note that a pod names more than one gang."""
     if len(existing) > 1:
         named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
         findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
@@ -470,7 +442,7 @@ def names_group(template: PodTemplateSpec) -> bool:
 
 
 def upstream_name(spec: PodSpec) -> str:
-    """Name of the gang of Kubernetes itself that a pod is of; empty: of none."""
+    """The pod's gang of Kubernetes itself; empty: none."""
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name or ""
     if spec.workload_ref is None:
@@ -481,7 +453,7 @@ def upstream_name(spec: PodSpec) -> str:
 
 
 def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
-    """Give the gangs that pods are of by ``spec.workloadRef``, each under the key of its Workload."""
+    """Workload to the gangs that pods name by ``spec.workloadRef``."""
     found: dict[Key, set[GroupKey]] = {}
     for pod in pods:
         reference = pod.spec.workload_ref
@@ -492,9 +464,8 @@ def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
 
 
 def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way round.
-
-    ``pods`` are the pending ones that are in no PodGroup.
+    """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way
+    round.
     """
     for pod in pods:
         for stands, written, keys, read in (
@@ -509,12 +480,11 @@ def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> Non
 
 
 def role(metadata: Metadata) -> str:
-    """Role of a pod in its gang: the task of its VCJob; empty where it has none."""
+    """The task of the pod's VCJob; empty where it has none."""
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
 def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
-    """Role of a pod in its gang, in the words of who declares it."""
     return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)
 
 
@@ -536,14 +506,13 @@ def call_roster(
     *,
     owners: bool = False,
 ) -> list[PodEntry]:
-    """Find out of every pod what it is to us and where it belongs; with ``owners`` to its workload where it names no
-    PodGroup.
+    """Find the state and group of every pod; with ``owners`` its workload's where it names no PodGroup.
 
     Returns
     -------
     list of PodEntry
-        Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a gang; only
-        Volcano and Kueue count these on.
+        Sorted by key: pods that are pending, nominated or have a node, and those that succeeded in a gang of Volcano or
+        Kueue, which count them on.
     """
     entries, strangers = [], dict[GroupKey, set[str]]()
     owned = owner_gang if owners else _no_gang
@@ -568,7 +537,7 @@ def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
 
 
 def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
-    """Note that pods which belong to their nodes name a gang: whoever has a node could tie any gang to it."""
+    """Whoever has a node could tie any gang to it by pods that belong to the node, so these are in none."""
     for group, subjects in strangers.items():
         if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
             message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
@@ -576,26 +545,20 @@ def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[Gro
 
 
 def _counts(state: PodState | None, gang: Gang) -> bool:
-    """Whether a pod is something to its gang still; ``state`` None: it has succeeded."""
     return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
 
 
-#: API groups of workloads that are gangs under Policy ``gangs: owners``.
 _JOBS = "batch"
 _OWNERS = (JOB_SETS, LEADER_WORKER_SETS, _JOBS)
-#: Labels of their pods.
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-#: Annotations of pods: a child Job of a JobSet, a replica or a subgroup of a LeaderWorkerSet in a domain of its own.
 JOB_EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 REPLICA_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 SUB_GROUP_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
-#: Label of pods: which subgroup of their replica they are in.
 SUB_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/subgroup-index"
 
 
 def _present(pods: Iterable[PodManifest], ownership: Ownership) -> Iterator[tuple[Key, PodManifest, PodState | None]]:
-    """Pods that are something to us, or have succeeded, sorted by key."""
     keyed = [(Key(intern(pod.namespace), pod.name), pod) for pod in pods]
     for key, pod in sorted(keyed, key=itemgetter(0)):
         state = ownership.state(pod)
@@ -608,7 +571,7 @@ def _no_gang(_pod: PodManifest, _namespace: str) -> None:
 
 
 def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
-    """The gang that a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job is; None where it is of none."""
+    """The gang of a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job; None: none."""
     labels = pod.metadata.labels or {}
     if labels.get(JOB_SET):
         return GroupKey(JOB_SETS, namespace, labels[JOB_SET])
@@ -624,16 +587,15 @@ def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
 def group_priority(
     gang: Gang, members: Iterable[PodEntry], default: int, findings: Findings, *, class_decides: bool
 ) -> int:
-    """Say how urgent a group is while it waits: as its least urgent pod, since quotas on classes see pods alone.
+    """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
+    alone.
 
     Parameters
     ----------
-    gang, members
-        The group, and its pods; those that are pending or run count.
     default
-        Where neither they nor the PodGroup state any.
+        Where neither pods nor PodGroup state any.
     findings
-        Takes that they do not agree.
+        Takes disagreement between these.
     class_decides
         The class of the PodGroup decides, where it names one.
     """
@@ -645,7 +607,6 @@ def group_priority(
 
 
 def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Findings) -> None:
-    """Note that a PodGroup names more than its pods state, and that these differ."""
     (least, key), (most, other), subject = min(stated), max(stated), str(gang.group.key)
     if gang.priority is not None and gang.priority > least:
         message = f"{gang.priority_field} of {subject} is {gang.priority}, and Pod {key} states {least}, which counts"
@@ -656,12 +617,12 @@ def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Fi
 
 
 def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:
-    """Put the pods of a PodGroup into it: those that are pending, run or have succeeded, sorted by key.
+    """Put its pods that are pending, run or have succeeded, sorted by key, into a PodGroup.
 
     Returns
     -------
     Group
-        With its pods, its subgroups and its priority.
+        With pods, subgroups and priority.
     Mapping
         Slot to index in the group's ``sub_groups``.
     """
@@ -695,7 +656,7 @@ def _sub_group(policies: tuple[SubGroupPolicy, ...], slot: Slot, entries: list[P
 
 
 def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
-    """Order of subgroups: by policy, then by values, numbers by their size."""
+    """By policy, then by values, numbers by their size."""
     return slot[0], [(len(value) if value.isdecimal() else 0, value) for value in slot[1]]
 
 
@@ -715,7 +676,6 @@ def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:
 
 
 def _first(values: Labels | None, names: Iterable[str]) -> str:
-    """The first of the names that has a value that is not empty."""
     if values:
         for name in names:
             if value := values.get(name):

@@ -20,36 +20,19 @@ HOME = "default"  #: the namespace of a user who states none
 
 Named = TypeVar("Named", Key, GroupKey)
 
-#: How a kind may be written in place of ``podgroup``, as kubectl takes it.
 _PODS = ("pod", "pods", "po")
 _KINDS = ("podgroup", "podgroups", "pg", *_PODS)
 
 
 def full_name(key: GroupKey) -> str:
-    """Give the name that only one group has.
-
-    Examples
-    --------
-    >>> full_name(GroupKey("kueue.x-k8s.io", "ml", "train")), full_name(GroupKey("", "ml", "p"))
-    ('podgroup.kueue.x-k8s.io/ml/train', 'pod/ml/p')
-    """
+    """Give the name that only one group has."""
     kind = ".".join(filter(None, (key.kind.lower(), key.api_group)))
     return f"{kind}/{key.namespace}/{key.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class CalledGroup:
-    """What a user calls a group.
-
-    Parameters
-    ----------
-    name
-        Its name, or that of one of its pods.
-    namespace
-        None: not stated.
-    kind, api_group
-        What stands before these; empty: nothing.
-    """
+    """A group as a user names it, by itself or by one of its pods; empty ``kind`` and ``api_group``: any."""
 
     name: str
     namespace: str | None = None
@@ -75,7 +58,7 @@ class CalledGroup:
         return cls(name, place, kind, api_group) if is_kind else cls(name, place)
 
     def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
-        """Find the groups that are meant: those with pending pods where there are any, else the group of a pod.
+        """The groups that are meant: those with pending pods where there are any, else the group of a pod.
 
         Without a namespace they are those in ``home`` where it has some, else those in any namespace.
         """
@@ -93,7 +76,6 @@ class CalledGroup:
         return key.name == self.name and self.namespace in (None, key.namespace)
 
     def _inside(self, keys: set[Named], home: str) -> set[Named]:
-        """Those in the namespace; where none is stated, in the one of the user, else in any."""
         inside = {key for key in keys if key.namespace == (home if self.namespace is None else self.namespace)}
         return inside if inside or self.namespace is not None else keys
 
@@ -103,7 +85,6 @@ class CalledGroup:
         return (self.kind in _PODS) is (key.kind == "Pod") and self.api_group in ("", key.api_group)
 
     def _of_pods(self, instance: Instance, home: str) -> set[GroupKey]:
-        """Groups of the pods of this name."""
         if self.kind not in ("", *_PODS):
             return set()
         pods = self._inside({key for key in instance.pods if self.means_pod(key)}, home)
@@ -163,7 +144,6 @@ EVERY = Selection()  #: all groups
 
 
 def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
-    """The groups one of whose pods has the labels."""
     try:
         tests = parse_label_selector(selector)
     except ValueError:
@@ -172,17 +152,17 @@ def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
 
 
 def group_of(pod: Pod) -> GroupKey:
-    """Give the group of a pod; one in none is a group of its own."""
+    """The group of a pod; one in none is a group of its own."""
     return GroupKey("", pod.namespace, pod.name) if pod.group is None else pod.group
 
 
 def one_of(keys: Iterable[GroupKey]) -> str:
-    """Give the names among which the user has to choose."""
+    """The names among which the user has to choose."""
     return f"one of {', '.join(sorted(map(full_name, keys)))}"
 
 
 def waiting_like(instance: Instance, called: CalledGroup) -> str:
-    """Say which group that waits has a name like this one, or which groups wait."""
+    """A waiting group with a name like this one, or the list of those that wait."""
     waiting = sorted(f"{key.namespace}/{key.name}" for key, group in instance.groups.items() if group.pending)
     if not waiting:
         return "nothing waits"

@@ -1,7 +1,7 @@
-"""Fields that limit a pending pod and that no rule reads: a finding for each, with who says it.
+"""Fields that limit a pending pod and that no rule reads: one finding for each, with its objects.
 
-Which fields these are says ``placer.kube.field_uses``; here is when an object means something by them. What queues are
-given beside each other is one finding, ``QueueShareIgnored``; preferences are ``notices``'.
+``placer.kube.field_uses`` lists these fields. Shares of queues are one finding, ``QueueShareIgnored``; preferences are
+in ``notices``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["note_ignored_fields", "note_managed_elsewhere"]
 
-#: Fields of a Queue that say what it is given beside others.
 _SHARES = ("weight", "guarantee", "deserved", "priority")
-#: Disks that a volume of a pod names itself.
 _DISKS = {
     "aws_elastic_block_store": "awsElasticBlockStore",
     "azure_disk": "azureDisk",
@@ -39,12 +37,12 @@ _DISKS = {
 }
 #: Kind to the controller of its own, as ``spec.managedBy`` names it.
 _OWN_CONTROLLERS = {"Job": "kubernetes.io/job-controller", "JobSet": "jobset.sigs.k8s.io/jobset-controller"}
-#: How quotas spell requests; what they say of limits and counts no pod asks for.
+#: How quotas spell requests, and the limits and counts that no pod asks for.
 _REQUESTS, _NOT_ASKED = "requests.", ("limits.", "count/")
 
 
 def note_ignored_fields(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    """Note the fields of pending pods, their groups and their queues that limit them and decide nothing."""
+    """Note fields of pending pods, their groups and their queues that limit them and decide nothing."""
     _note_least_resources(instance, objects, entries, findings)
     asked = {name for pod in instance.pending for name in _upwards(instance, pod.queue)}
     _note_queue_shares(asked, objects.queues, findings)
@@ -75,7 +73,6 @@ def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
 
 
 def _upwards(instance: Instance, name: str | None) -> Iterator[str]:
-    """A queue and those above it, each once."""
     seen: set[str] = set()
     while name is not None and name not in seen:
         seen.add(name)
@@ -85,14 +82,12 @@ def _upwards(instance: Instance, name: str | None) -> Iterator[str]:
 
 
 def _note_pods(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note fields of pods, once each."""
     for pod in pods:
         for field, what in _of_pod(pod):
             findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", f": {field} {what}")
 
 
 def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:
-    """Field and what is not known because of it."""
     name = pod.spec.runtime_class_name
     if name and pod.metadata.uid is None and not pod.spec.overhead:  # an API server writes them into the pods it admits
         yield (
@@ -111,7 +106,6 @@ def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:
 def _note_least_resources(
     instance: Instance, objects: Objects, entries: Iterable[PodEntry], findings: Findings
 ) -> None:
-    """Note groups that ask for more than their pods do, those that have succeeded included."""
     least = dict(_least_resources(instance, objects))
     members: dict[GroupKey, list[Resources]] = defaultdict(list)
     for entry in entries if least else ():
@@ -127,7 +121,6 @@ def _note_least_resources(
 
 
 def _least_resources(instance: Instance, objects: Objects) -> Iterator[tuple[GroupKey, Quantities]]:
-    """Groups with pending pods that say how much they need."""
     from placer.instance.gangs import COSCHEDULING, VOLCANO
 
     by_api = ((VOLCANO, objects.pod_groups), (COSCHEDULING, objects.coscheduling_pod_groups))
@@ -140,7 +133,6 @@ def _least_resources(instance: Instance, objects: Objects) -> Iterator[tuple[Gro
 
 
 def _more(wanted: Quantities, asked: Sequence[Resources]) -> Iterator[tuple[str, str]]:
-    """Amounts that are beyond what pods ask for, with these."""
     for name, nano in sorted(wanted.items()):
         resource = name.removeprefix(_REQUESTS)
         if resource.startswith(_NOT_ASKED):
@@ -154,7 +146,6 @@ def _more(wanted: Quantities, asked: Sequence[Resources]) -> Iterator[tuple[str,
 
 
 def _note_queue_shares(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
-    """Note, once, what queues with pending pods are given beside others, and what others hold back from them."""
     given = {(field, f"Queue {each.name}") for each in queues for field in _shares(each, each.name in asked)}
     if asked and given:
         subjects = {subject for _, subject in given}
@@ -165,7 +156,9 @@ def _note_queue_shares(asked: set[str], queues: Iterable[QueueManifest], finding
 
 
 def _shares(queue: QueueManifest, asked: bool) -> Iterator[str]:
-    """What a queue is given, nothing written being nothing given; of one in which nothing waits what it holds back."""
+    """A field that is not written shares nothing; a queue in which nothing waits counts only where it holds something
+    back.
+    """
     spec = queue.spec
     if spec is None:
         return
@@ -181,7 +174,6 @@ def _is_something(amounts: Quantities | None) -> bool:
 
 
 def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
-    """Note queues in which Volcano lets nothing pass what waits first."""
     strict = {f"Queue {each.name}" for each in queues if each.name in asked and _is_fifo(each)}
     if strict:
         message = f"{counted(strict)}: spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"

@@ -37,16 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["note_marks_above", "note_marks_around", "note_marks_ignored", "note_marks_of_daemons"]
 
 _READ_HERE = [mark for mark in MARKS if "Pod" in mark.on and mark.place in (Place.LABEL, Place.ANNOTATION)]
-#: Codes of findings about marks that decide nothing wherever they stand.
 _CODES: tuple[FindingCode, ...] = ("FieldIgnored", "PreferenceIgnored")
 #: Mark of pods to the kinds of other objects on which it is read, too.
 _ELSEWHERE: dict[str, set[str]] = {key: set() for key in (*GROUP_ANNOTATIONS, *GROUP_LABELS, QUEUE_ANNOTATION)}
 for _mark in _READ_HERE:
     if not _mark.reading.startswith(_CODES):
         _ELSEWHERE.setdefault(_mark.name, set()).update(_mark.on)
-#: Marks of queues: what is not read of these is a finding of ``unread_kinds``, wherever they stand.
+#: Findings of ``unread_kinds`` cover these marks wherever they stand.
 _QUEUES = frozenset(mark for limit in LIMITS for mark in (*limit.marks, *limit.plain_marks))
-#: Marks that pods bear as an annotation only.
 _NOTES_ONLY = ANNOTATIONS_ONLY | {QUEUE_ANNOTATION}
 _GANGS = [
     mark.name
@@ -67,7 +65,7 @@ def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
 
 
 def note_marks_around(instance: Instance, objects: Objects, findings: Findings) -> None:
-    """Note, once per key, marks of nodes and of queues of pending pods that no rule reads; without such pods none."""
+    """Note, once per key, marks of nodes and of queues that no rule reads; nothing without pending pods."""
     asked = {pod.queue for pod in instance.pending}
     others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
     for each in others:
@@ -76,20 +74,18 @@ def note_marks_around(instance: Instance, objects: Objects, findings: Findings) 
 
 
 def _ignored(labels: Mapping[str, str], notes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Marks of pods that decide nothing in the metadata of any object: key, and what it is called."""
     yield from ((key, f"label {key}, which is read as an annotation only,") for key in labels.keys() & _NOTES_ONLY)
     yield from ((key, f"annotation {key}, which is read as a label only,") for key in notes.keys() & LABELS_ONLY)
     yield from decide_nothing("Pod", labels, notes)
 
 
 def _words(labels: Mapping[str, str], notes: Mapping[str, str], keys: Container[str]) -> Iterator[tuple[str, str]]:
-    """The marks among labels and annotations: key, and what it is called."""
     for word, values in (("label", labels), ("annotation", notes)):
         yield from ((key, f"{word} {key}") for key in values if key in keys)
 
 
 def note_marks_above(pods: Iterable[PodManifest], objects: Objects, findings: Findings) -> None:
-    """Note, once per mark, workloads that bear a mark of pods which their ``pods`` lack, and where nothing reads it."""
+    """Note, once per mark, workloads with a mark of pods that their ``pods`` lack, and where nothing reads it."""
     own = {
         maker: found
         for maker, labels, notes in all_workloads(objects)
@@ -107,7 +103,6 @@ def note_marks_above(pods: Iterable[PodManifest], objects: Objects, findings: Fi
 def _unread_above(
     maker: Maker, labels: Mapping[str, str], notes: Mapping[str, str]
 ) -> Iterator[tuple[str, FindingCode, str, str]]:
-    """Marks of a workload that neither decide nor are findings of their own: key, code, words before it and after."""
     told = set(_QUEUES)
     preferences = decide_nothing("Pod", labels, notes, "PreferenceIgnored")
     for code, found in zip(_CODES, (_ignored(labels, notes), preferences), strict=True):
@@ -135,13 +130,11 @@ def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> No
 
 
 def _of_gangs(pod: PodManifest) -> str:
-    """The marks of gangs that a pod bears, in words; empty: none."""
     said = _words(pod.metadata.labels or {}, pod.metadata.annotations or {}, _OF_GANGS)
     return " and ".join(sorted(words for _, words in said))
 
 
 def _daemon(pod: PodManifest) -> str:
-    """The DaemonSet of a pod, or a static pod itself."""
     owner = controller(pod.metadata)
     if owner is not None and owner.kind == "DaemonSet":
         return f"DaemonSet {pod.namespace}/{owner.name}"

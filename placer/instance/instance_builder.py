@@ -74,8 +74,10 @@ from placer.instance.ignored_marks import (
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
+from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
+from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
@@ -96,22 +98,7 @@ from placer.instance.notices import (
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
-from placer.instance.problem import (
-    DEFAULT_OS,
-    LEVELS,
-    OS_LABEL,
-    Constraints,
-    DomainUnit,
-    Group,
-    Instance,
-    Node,
-    Pod,
-    PodState,
-    Policy,
-    Taint,
-    TopologyTree,
-    group_of_one,
-)
+from placer.instance.problem import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
@@ -196,28 +183,22 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class PodReader:
-    """Reads pods; holds what their fields refer to.
+    """Reads pods; holds the objects that their fields refer to.
 
     Parameters
     ----------
     gangs, groups
-        The PodGroups there are; and with their pods, those that stand in for absent ones included.
+        PodGroups, and the same with their pods, stand-ins for absent ones included.
     sub_groups
-        Index of a pod's subgroup in its group; a pod in none is absent.
-    members
-        Which pod is of which workload of which AppGroup.
-    refusals
-        What makes a pending pod unsupported.
-    protection
-        What keeps bound pods from being disturbed.
+        Index in its group; a pod in none is absent.
     demands
-        Reads what pods ask of NUMA zones; None: no node has any.
+        None: no node has NUMA zones.
     own_leaders
         LeaderWorkerSets whose leaders have a template of their own.
     class_decides
         Whether the class of a PodGroup is its priority, whatever its pods state.
     pool, neighbours
-        Make the constraints, and what is asked of other pods, shared between equal pods.
+        Make values that equal pods share.
     """
 
     nodes: Mapping[str, Node]
@@ -275,11 +256,9 @@ class PodReader:
         )
 
     def _priority(self, entry: PodEntry) -> int:
-        """Priority of a pod of its own."""
         return self.priorities.default if entry.stated is None else entry.stated
 
     def _running_priority(self, entry: PodEntry, group: GroupKey | None) -> int | None:
-        """Priority of a pod of a group as a unit, where that is not its own."""
         if group is None:
             return None
         own = self.groups[group].priority if entry.stated is None else entry.stated
@@ -289,7 +268,7 @@ class PodReader:
         return None if own == self._priority(entry) else own
 
     def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
-        """Whether nothing goes for a pod: its group says, as it does of the priority, else the pod, else its class."""
+        """The group decides, as with the priority, else the pod, else its class."""
         gang = self.gangs.get(group) if group is not None else None
         if gang is not None and gang.never_preempts is not None:
             return gang.never_preempts
@@ -297,12 +276,11 @@ class PodReader:
         return bool(self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name))
 
     def _note_too_many(self, entry: PodEntry) -> None:
-        """Say of a pod that is on a node already that it asks for more of others than is looked at."""
         for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
             self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _node(self, entry: PodEntry) -> str | None:
-        """The node's name, as the node itself holds it; one that is not there is a finding of the pod that is on it."""
+        """Gives the name as the node itself holds it, so that pods share it; an absent node is a finding of its pod."""
         name = node_of(entry)
         node = self.nodes.get(name) if name is not None else None
         if node is None:
@@ -315,12 +293,10 @@ class PodReader:
         return entry.group if entry.group in self.groups and entry.state is not PodState.NOMINATED else None
 
     def _units(self, group: GroupKey | None) -> tuple[DomainUnit, ...]:
-        """The units that a pod's group makes of its pods."""
         gang = self.gangs.get(group) if group is not None else None
         return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
 
     def _constraints(self, pod: PodManifest, queue: str | None) -> Constraints:
-        """What a pod asks of its node, its queue and marks of other systems included."""
         label = pod_set_label(pod)
         alone = (label_mark(label, KUEUE_REQUIRED),) if label else ()
         marks = (*self.queues.marks(queue), *numa_marks(pod), *rejection_marks(pod), *alone)
@@ -345,23 +321,18 @@ def node_of(entry: PodEntry) -> str | None:
 def make_instance(
     objects: Objects, *, scheduler_name: str | None = None, cluster: bool = False, gates: bool = False
 ) -> Instance:
-    """Make the instance that a set of Kubernetes objects states.
+    """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
     Parameters
     ----------
     objects
-        The objects, read and each of them sound in itself; their order does not matter.
+        Each sound in itself; their order does not matter.
     scheduler_name
-        Whose pending pods are ours, ``*``: any name; None: any name offline, ``placer`` in a cluster.
+        Whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
     cluster
         The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
     gates
         In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
-
-    Returns
-    -------
-    Instance
-        With every finding, sorted.
 
     Raises
     ------
@@ -441,13 +412,11 @@ def make_instance(
 
 
 def _own_leaders(objects: Objects) -> Set[Key]:
-    """LeaderWorkerSets whose leaders have a template of their own."""
     sets = objects.leader_worker_sets
     return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
-    """The nodes, with their NUMA zones as pods find them now; without them where no rule looks at zones."""
     nodes = read_nodes(objects.nodes)
     if objects.unread:
         nodes = without_unread_room(nodes, objects)
@@ -469,7 +438,6 @@ def _policy_of(numa: NumaNode | None) -> str:
 def _topology(
     objects: Objects, policy: Policy, nodes: Mapping[str, Node], findings: Findings
 ) -> tuple[TopologyTree, TierNames]:
-    """The tree of the HyperNodes, or of the policy's node labels where there is none, and what its tierNames mean."""
     if objects.hyper_nodes or not policy.topology_keys:
         named = ((each.name, each.spec.tier, each.spec.tier_name or "") for each in objects.hyper_nodes)
         return read_tree(objects.hyper_nodes, nodes, findings), TierNames(named, findings)
@@ -477,12 +445,10 @@ def _topology(
     return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
 
 
-#: API group of Volcano's PodGroups in its first versions.
 _INCUBATOR = "scheduling.incubator.k8s.io"
 
 
 def _unread_gangs(objects: Objects) -> Set[GroupKey]:
-    """PodGroups of versions that are not read."""
     read_as = dict.fromkeys(BY_ATTRIBUTE["coscheduling_pod_groups"].groups, COSCHEDULING) | {_INCUBATOR: VOLCANO}
     return {
         GroupKey(read_as.get(group, group), namespace or "default", name)
@@ -494,10 +460,8 @@ def _unread_gangs(objects: Objects) -> Set[GroupKey]:
 def _marked_gangs(
     pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
 ) -> dict[GroupKey, Gang]:
-    """Every gang that marks of pods declare.
-
-    In a cluster, where only pods of ``simulated`` are none of its own, Volcano's controller makes the PodGroup of its
-    mark, and without that the pods wait.
+    """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait without
+    it.
     """
     gangs = []
     for read in read_marks(pods, reader.findings):
@@ -512,7 +476,6 @@ def _marked_gangs(
 
 
 def _bearers(objects: Objects, made: Expansion, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
-    """Objects whose marks may add to a gang."""
     written = {
         VOLCANO: (*objects.pod_groups, *made.pod_groups),
         COSCHEDULING: objects.coscheduling_pod_groups,
@@ -528,8 +491,7 @@ def _bearers(objects: Objects, made: Expansion, entries: Iterable[PodEntry]) -> 
 
 
 def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reader: GangReader) -> dict[GroupKey, Gang]:
-    """Every gang that an object declares, of any kind; pods name those of Workloads."""
-    # Should a PodGroup be there under the API group in use and an older one, the former counts: it comes last.
+    # The PodGroup under the API group in use comes last, so that it counts.
     by_age = sorted(objects.coscheduling_pod_groups, key=lambda each: (each.group == COSCHEDULING, each.group))
     of_volcano = (*objects.pod_groups, *made.pod_groups)
     gangs = [*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age)]
@@ -545,7 +507,6 @@ def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reade
 def _groups(
     gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader, *, class_decides: bool
 ) -> tuple[dict[GroupKey, Group], dict[Key, int]]:
-    """Every PodGroup with its pods, one that is only named included, and the subgroup that each pod is in."""
     members: dict[GroupKey, list[PodEntry]] = {key: [] for key in gangs}
     for entry in entries:
         if entry.group is not None and entry.state not in (PodState.TERMINATING, PodState.NOMINATED):
@@ -575,7 +536,7 @@ def _network(
     sizes: Mapping[Key, int],
     findings: Findings,
 ) -> Network | None:
-    """The network, with all that is to be said about it and about AppGroups; what no rule looks at is not said."""
+    """Findings about the network are left out where no rule looks at it."""
     matters = network_matters(policy, applications)
     told = findings if matters else Findings()
     network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)
@@ -609,7 +570,6 @@ def _refusals(
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
     if "C10" not in instance.policy.rules_off:
         note_numatopologies(objects, findings)
@@ -631,7 +591,6 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
 
 
 def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
-    """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
     note_refused(instance, alone, findings)

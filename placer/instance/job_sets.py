@@ -1,7 +1,7 @@
 """JobSets: the pods and PodGroups that their controller, and the Jobs that it makes, would make.
 
-A replicated job is so many Jobs, called ``<set>-<replicated job>-<index>``, each with pods of its own. The set's
-controller gives Jobs and pods the same labels; pods of Jobs that wait for others do not exist yet.
+Jobs are called ``<set>-<replicated job>-<index>``. Their pods have the same labels, and do not exist yet where the Job
+waits for others.
 
 Source: sigs.k8s.io/jobset ``pkg/controllers`` (``constructJob``, ``labelAndAnnotateObject``, ``workload_builder``) and
 ``pkg/util/placement``, v0.12.
@@ -47,22 +47,14 @@ def job_set_finished(job_set: JobSetManifest) -> bool:
 
 @dataclass(frozen=True)
 class JobSetExpansion:
-    """What a JobSet would make.
-
-    Parameters
-    ----------
-    job_set
-        The set.
-    existing
-        Names of Jobs that are there already: their pods come from them.
-    """
+    """``existing`` names Jobs that are there already, so their own pods count."""
 
     job_set: JobSetManifest
     existing: Set[str] = frozenset()
 
     @cached_property
     def blueprints(self) -> tuple[Blueprint, ...]:
-        """Blueprint of each Job that is not there yet and waits for no other."""
+        """One for each Job that is not there yet and waits for no other."""
         if self.job_set.spec.suspend:
             return ()
         return tuple(
@@ -75,7 +67,7 @@ class JobSetExpansion:
 
     @cached_property
     def pod_groups(self) -> tuple[UpstreamPodGroupManifest, ...]:
-        """The PodGroups of the pods, where the set says how it is scheduled."""
+        """The PodGroups of the pods, where the set states how it is scheduled."""
         found = {group.name: group for group in self._wanted_groups.values()}
         used = {blueprint.pod_group for blueprint in self.blueprints}
         return tuple(group for name, group in found.items() if name in used)
@@ -105,7 +97,6 @@ class JobSetExpansion:
         return startup is not None and startup.startup_policy_order == "InOrder"
 
     def _waits_for(self, place: int) -> tuple[str, ...]:
-        """Replicated jobs that must be ready first: those it names, or the one before it."""
         replicated = self._replicated[place]
         named = tuple(each.name for each in replicated.depends_on or ())
         return named or ((self._replicated[place - 1].name,) if self._in_order and place else ())
@@ -139,14 +130,12 @@ class JobSetExpansion:
         )
 
     def _claims(self, replicated: ReplicatedJob) -> dict[str, str]:
-        """Volumes of the set's claims that the pods of a Job mount, name of the volume to name of the claim."""
         mounted = set(_mounted(replicated.template.spec.template.spec))
         policies = self.job_set.spec.volume_claim_policies or ()
         names = (each.metadata.name for policy in policies for each in policy.templates or ())
         return {name: f"{name}-{self.job_set.name}" for name in names if name in mounted}
 
     def _marks(self, place: int, replicated: ReplicatedJob, index: int) -> dict[str, str]:
-        """Labels of a Job's pods, which are annotations, too."""
         job_set = self.job_set
         earlier, group = self._replicated[:place], _group_name(replicated)
         before = sum(map(_replicas, earlier))
@@ -174,7 +163,7 @@ class JobSetExpansion:
         return {f"{_PREFIX}{name}": value for name, value in marks.items()}
 
     def _exclusive(self, replicated: ReplicatedJob) -> dict[str, str]:
-        """Annotations by which each Job has a domain of its own; those of the replicated job go before the set's."""
+        """Annotations of the replicated job go before the set's."""
         found: dict[str, str] = {}
         own = replicated.template.metadata.annotations if replicated.template.metadata is not None else None
         for written in (self.job_set.metadata.annotations or {}, own or {}):
@@ -189,7 +178,6 @@ class JobSetExpansion:
 
     @cached_property
     def _wanted_groups(self) -> Mapping[tuple[str, int | None], UpstreamPodGroupManifest]:
-        """PodGroup by replicated job and index of a Job; no index: of all its Jobs."""
         scheduling = self.job_set.spec.scheduling
         if scheduling is None:
             return {}
@@ -203,9 +191,7 @@ class JobSetExpansion:
     def _of_rest(
         self, rest: Sequence[ReplicatedJob], scheduling: JobSetScheduling
     ) -> dict[tuple[str, int | None], UpstreamPodGroupManifest]:
-        """PodGroups of replicated jobs that no part of the scheduling is for: one in all, or where some wait for others
-        or have one of their own, one each.
-        """
+        """One PodGroup in all; one each where some of these jobs wait for others or have one of their own."""
         waits = self._in_order or any(each.depends_on for each in self._replicated)
         if scheduling.replicated_jobs or waits:
             return {(each.name, None): self._group(each.name, [each], (scheduling,)) for each in rest}
@@ -214,7 +200,6 @@ class JobSetExpansion:
     def _of_target(
         self, target: JobSetTargetScheduling, scheduling: JobSetScheduling
     ) -> Iterator[tuple[tuple[str, int | None], UpstreamPodGroupManifest]]:
-        """PodGroups of replicated jobs that are scheduled together, or of one whose Jobs are scheduled apart."""
         names = target.target_replicated_jobs or ()
         members = [each for each in self._replicated if each.name in names]
         if target.job is None:
@@ -233,7 +218,6 @@ class JobSetExpansion:
         said: Sequence[JobSetScheduling | JobSetTargetScheduling | JobSetJobScheduling],
         copies: int | None = None,
     ) -> UpstreamPodGroupManifest:
-        """The PodGroup of all Jobs of some replicated jobs, or of so many ``copies``; what is said first counts."""
         policies: Iterator[UpstreamSchedulingPolicy | None] = (each.scheduling_policy for each in said)
         constraints: Iterator[UpstreamSchedulingConstraints | None] = (each.scheduling_constraints for each in said)
         sizes = ((_replicas(each) if copies is None else copies) * job_size(each.template.spec) for each in members)
@@ -264,7 +248,6 @@ def _group_name(replicated: ReplicatedJob) -> str:
 
 
 def _replicas_of(group: str, several: Iterable[ReplicatedJob]) -> int:
-    """Jobs of the replicated jobs of one group."""
     return sum(_replicas(each) for each in several if _group_name(each) == group)
 
 

@@ -8,13 +8,7 @@ __all__ = ["GroupKey", "Key", "label_word"]
 
 
 def label_word(value: str) -> str:
-    """A value of a label as people read it: ``""`` where it is the empty one, which counts as any other does.
-
-    Examples
-    --------
-    >>> label_word("r1"), label_word("")
-    ('r1', '""')
-    """
+    """A value of a label for people: ``""`` for the empty one, which counts as any other does."""
     return value or '""'
 
 
@@ -31,10 +25,12 @@ class Key(NamedTuple):
 class GroupKey(NamedTuple):
     """Identity of a group.
 
-    ``api_group`` is ``scheduling.k8s.io``, ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, that of
-    the owner for a gang that one declares (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for
-    a pod that is a gang of one. A gang that a Workload of ``scheduling.k8s.io/v1alpha1`` declares is a
-    PodGroup too, with the name ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
+    ``api_group`` is that of a PodGroup (``scheduling.k8s.io``, ``scheduling.volcano.sh``, ``scheduling.x-k8s.io``),
+    that of
+    the owner for a gang of one (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for a pod that
+    is a
+    gang of one. A gang of a Workload of ``scheduling.k8s.io/v1alpha1`` is a PodGroup named ``WORKLOAD/POD_GROUP`` or
+    ``WORKLOAD/POD_GROUP/KEY``.
     """
 
     api_group: str
@@ -43,7 +39,7 @@ class GroupKey(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """``PodGroup``, which an owner that declares a gang counts as too, or ``Pod`` for a pod in no group."""
+        """``PodGroup``, also for an owner that declares a gang, or ``Pod`` for a pod in no group."""
         return "PodGroup" if self.api_group else "Pod"
 
     def as_dict(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """LeaderWorkerSets: the pods and PodGroups that their controller, and the StatefulSets that it makes, would make.
 
-A replica is a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ...; it is a gang of its size. Where
-workers start only once their leader is ready they do not exist yet, and the gang is the leader.
+A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ... Workers that wait for a
+ready leader do not exist yet, and then the gang is the leader.
 
 Source: sigs.k8s.io/lws ``pkg/controllers`` (StatefulSets) and ``pkg/webhooks/pod_webhook.go`` (labels of pods), v0.10.
 """
@@ -35,24 +35,18 @@ _UNIQUE = "UniquePerReplica"
 
 @dataclass(frozen=True)
 class LeaderWorkerSetExpansion:
-    """What a LeaderWorkerSet would make.
-
-    Parameters
-    ----------
-    workers_set
-        The set.
-    """
+    """The pods and PodGroups of one LeaderWorkerSet."""
 
     workers_set: LeaderWorkerSetManifest
 
     @cached_property
     def blueprints(self) -> tuple[Blueprint, ...]:
-        """Blueprints of each replica: its leader, and its workers by subgroup."""
+        """Of each replica its leader, and its workers by subgroup."""
         return tuple(each for index in range(self._replicas) for each in self._replica(index))
 
     @cached_property
     def pod_groups(self) -> tuple[UpstreamPodGroupManifest, ...]:
-        """The PodGroup of each replica; none for a template that names one itself."""
+        """One for each replica; none for a template that names one itself."""
         names = dict.fromkeys(each.pod_group for each in self.blueprints if each.pod_group)
         size = 1 if self._waits else self._size
         return tuple(upstream_pod_group(self.workers_set, name, size) for name in names)
@@ -115,7 +109,7 @@ class LeaderWorkerSetExpansion:
         return None if self._sub_group_size is None or self._policy_type == "LeaderExcluded" else 0
 
     def _sub_group(self, worker: int) -> int | None:
-        """Subgroup of a worker; a leader is extra in the first where the workers alone divide, and all pods do not."""
+        """A leader is extra in the first subgroup where the workers alone divide, and all pods do not."""
         size = self._sub_group_size
         if size is None:
             return None
@@ -125,9 +119,6 @@ class LeaderWorkerSetExpansion:
     def _blueprint(
         self, index: int, numbers: range | list[int], field: str, sub_group: int | None, *, workers: bool = False
     ) -> Blueprint:
-        """Pods of one StatefulSet and subgroup: that of all leaders is called as the set is, that of workers as their
-        leader.
-        """
         owner = self.workers_set
         template = owner.spec.leader_worker_template
         leader = f"{owner.name}-{index}"
@@ -158,7 +149,6 @@ class LeaderWorkerSetExpansion:
         return network is not None and network.subdomain_policy == _UNIQUE
 
     def _labels(self, index: int, sub_group: int | None) -> dict[str, str]:
-        """Labels that all pods of a replica and subgroup have."""
         leader = f"{self.workers_set.name}-{index}"
         labels = {
             LEADER_WORKER_SET: self.workers_set.name,

@@ -1,7 +1,7 @@
 """Gangs that marks of other systems declare: their names and minimums, and the marks that refuse a gang (C4, C5).
 
-The table of marks is :mod:`placer.kube.marks`; this module reads the rows of it that are about gangs. A mark that
-cannot be read makes its gang invalid, or its pod unsupported: half a gang is worse than none.
+The table of marks is :mod:`placer.kube.marks`. A mark that cannot be read makes its gang invalid, or its pod
+unsupported, since half a gang is worse than none.
 
 Source: Koordinator ``apis/extension/coscheduling.go`` and ``pkg/scheduler/plugins/coscheduling/core``; Kueue
 ``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache`` and ``pkg/common/utils``; Volcano
@@ -61,7 +61,6 @@ MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
 
 #: Annotations for which Volcano's controller makes a PodGroup that is more than its pods one by one.
 VOLCANO_GANG = (marks.VOLCANO_GROUP_MINIMUM, marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER)
-#: Labels and annotations by which a pod may name a gang.
 _LABELS = frozenset((marks.LIGHT_NAME, marks.KUEUE_GROUP, marks.GROVE_GANG))
 _NOTES = frozenset(
     (
@@ -75,7 +74,6 @@ _NAMES = {
     marks.KOORDINATOR_MINIMUM: (Place.ANNOTATION, marks.KOORDINATOR_GANG),
     marks.KUEUE_TOTAL: (Place.ANNOTATION, marks.KUEUE_GROUP),
 }
-#: Marks whose value is a name, which must not be empty.
 _NAMING = (
     (Place.LABEL, marks.LIGHT_NAME),
     (Place.ANNOTATION, marks.KOORDINATOR_GANG),
@@ -84,7 +82,6 @@ _NAMING = (
     (Place.ANNOTATION, marks.KAI_GROUP),
     (Place.LABEL, marks.GROVE_GANG),
 )
-#: Marks that add to a gang, whoever declares it.
 _ADDING = frozenset(
     (
         *(marks.KOORDINATOR_MATCH, marks.KOORDINATOR_MODE, marks.KOORDINATOR_GROUPS, marks.LIGHT_GROUPS),
@@ -92,7 +89,6 @@ _ADDING = frozenset(
     )
 )
 _LOOKED_AT = frozenset((*_NAMES, *(key for _, key in _NAMING), *_ADDING))
-#: Where YuniKorn looks for the application of a pod.
 _APPLICATIONS = (
     (Place.LABEL, marks.YUNIKORN_APP_ID),
     (Place.ANNOTATION, marks.YUNIKORN_APP_ID),
@@ -106,7 +102,7 @@ _MOST = 2**31
 
 
 class _TaskGroup(msgspec.Struct, rename="camel"):
-    """An entry of YuniKorn's ``task-groups``; only placeholders heed all but its name and minimum."""
+    """An entry of YuniKorn's ``task-groups``; only placeholders use more than its name and minimum."""
 
     name: str
     min_member: int
@@ -122,8 +118,6 @@ class _TaskGroup(msgspec.Struct, rename="camel"):
 
 
 class _Layer(msgspec.Struct, rename="camel"):
-    """A layer of Koordinator's ``network-topology-spec``."""
-
     strategy: str | None = None
 
 
@@ -132,7 +126,7 @@ class _GatherSpec(msgspec.Struct, rename="camel"):
 
 
 class Bearer(NamedTuple):
-    """An object that may bear marks: the gang that it is of or declares, if any, what it is called, its metadata."""
+    """An object that may bear marks; ``key``: the gang that it is of or declares, if any."""
 
     gang: GroupKey | None
     subject: str
@@ -146,21 +140,17 @@ class MarkedGang:
     Parameters
     ----------
     key
-        Its name, under what stands for its API group.
-    min_member
-        Least placed pods.
-    roles
-        Least placed pods per role.
+        Its API group is a stand-in for the system.
+    min_member, roles
+        Least placed pods, in all and per role.
     stated
         The mark that states the minimum.
     invalid
-        What of its marks cannot be read; None where all can.
+        The mark that cannot be read; None where all can.
     unsupported
         Why none of its pods is bound; empty: they may be.
     pods
         Those that bear the mark and have not failed, sorted by name.
-    topology
-        How near to each other they must be; None: they do not say.
     """
 
     key: GroupKey
@@ -174,7 +164,7 @@ class MarkedGang:
 
 
 def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
-    """Find the gangs that the marks of a pod name, in the order in which they count."""
+    """The gangs that the marks of a pod name, in the order in which they count."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if _LABELS.isdisjoint(labels) and _NOTES.isdisjoint(notes):
         return []
@@ -190,7 +180,7 @@ def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
 
 
 def _application(metadata: Metadata, namespace: str) -> str | None:
-    """The application of a pod of a task group; YuniKorn has one per namespace for pods that name none."""
+    """YuniKorn has one application per namespace for pods that name none."""
     notes = metadata.annotations or {}
     if not (notes.get(marks.YUNIKORN_TASK_GROUP) or notes.get(marks.YUNIKORN_TASK_GROUPS) is not None):
         return None
@@ -199,7 +189,6 @@ def _application(metadata: Metadata, namespace: str) -> str | None:
 
 
 def _owner_group(metadata: Metadata) -> str:
-    """Name of the PodGroup that Volcano's controller makes for the pods of one owner, else for one pod."""
     owner = controller(metadata)
     if owner is None or not owner.controller:
         return f"podgroup-{metadata.uid or f'pod-{metadata.name}'}"
@@ -217,7 +206,7 @@ def _value(metadata: Metadata, place: Place, key: str) -> str | None:
 
 
 def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
-    """Give pods what only their owners state: the minimum as Volcano's controller does, a topology as KAI does."""
+    """Give pods the marks of their owners: the minimum as Volcano's controller does, a topology as KAI does."""
     written = [(maker, notes) for maker, _, notes in all_workloads(objects)]
     written += [(Maker.of(each), each.metadata.annotations or {}) for each in objects.replica_sets]
     stated = {maker: found for maker, notes in written if (found := _inherited(maker, notes))}
@@ -227,18 +216,15 @@ def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodM
     return tuple(pods) if not stated else tuple(_inheriting(pod, stated, makers) for pod in pods)
 
 
-#: Marks of workloads that count for their pods, and on which kinds.
 _INHERITED = [mark for mark in marks.MARKS if mark.name in (marks.VOLCANO_GROUP_MINIMUM, *marks.KAI_TOPOLOGIES)]
 
 
 def _inherited(maker: Maker, notes: Mapping[str, str]) -> dict[str, str]:
-    """Marks of a workload that count for its pods."""
     names = (mark.name for mark in _INHERITED if not maker.read_as.isdisjoint(mark.on)) if notes else ()
     return {name: notes[name] for name in names if name in notes}
 
 
 def _of_children(job_sets: Iterable[JobSetManifest]) -> Iterator[tuple[Maker, Mapping[str, str]]]:
-    """Annotations that JobSets state of the Jobs that they make."""
     for job_set in job_sets:
         for replicated in job_set.spec.replicated_jobs or ():
             metadata = replicated.template.metadata
@@ -273,15 +259,13 @@ def read_marks(pods: Iterable[PodManifest], findings: Findings) -> Iterator[Mark
 
 
 class _GangMarks:
-    """The marks of one gang."""
-
     def __init__(self, key: GroupKey, pods: Sequence[PodManifest], findings: Findings) -> None:
         self._key, self._all, self._findings = key, pods, findings
         self._pods = tuple(filter(_stands, pods))
         self._fault: str | None = None
 
     def read(self) -> MarkedGang:
-        """Read them."""
+        """Read the minimum, the roles and their faults."""
         if self._key.api_group == GROVE:
             wanting = f"label {marks.GROVE_GANG}: {self._key.name}, and no PodGang of {GROVE} is read"
             return MarkedGang(self._key, max(1, len(self._pods)), unsupported=wanting, pods=self._pods)
@@ -293,7 +277,6 @@ class _GangMarks:
         return MarkedGang(self._key, least, stated=stated, invalid=self._fault, pods=self._pods)
 
     def _owned(self) -> MarkedGang:
-        """Volcano's: what pods of one owner state of the PodGroup that its controller makes for them."""
         from placer.kube.volcano import GangTopologySpec
 
         values = {mark: self._stated(mark) for mark in VOLCANO_GANG}
@@ -308,7 +291,6 @@ class _GangMarks:
         return MarkedGang(self._key, least, stated=stated, invalid=self._fault, pods=self._pods, topology=topology)
 
     def _minimum(self) -> tuple[str, int]:
-        """The mark that states how many pods are needed, and how many it says."""
         group = self._key.api_group
         if group == LIGHT:
             return marks.LIGHT_MINIMUM, self._needed(Place.LABEL, marks.LIGHT_MINIMUM)
@@ -323,7 +305,6 @@ class _GangMarks:
         return marks.KOORDINATOR_MINIMUM, 1 if least is None else least
 
     def _needed(self, place: Place, key: str, least: int = 0) -> int:
-        """A number that some pod must state."""
         found = self._number(place, key, least)
         if found is None and self._fault is None:
             self._fault = (
@@ -332,7 +313,6 @@ class _GangMarks:
         return found or 0
 
     def _number(self, place: Place, key: str, least: int = 0, pick: Callable[[Iterable[int]], int] = max) -> int | None:
-        """The largest number that pods state, or the least; None where none does, or one states none."""
         found: dict[int, str] = {}
         for pod in self._pods:
             text = _value(pod.metadata, place, key)
@@ -353,7 +333,6 @@ class _GangMarks:
         return pick(found) if found else None
 
     def _application(self) -> MarkedGang:
-        """YuniKorn's: a minimum per task group, which any pod of the application states."""
         roles = self._roles(self._stated(marks.YUNIKORN_TASK_GROUPS))
         if self._fault is None:
             self._check_roles(roles)
@@ -368,7 +347,7 @@ class _GangMarks:
         return MarkedGang(self._key, total, dict(sorted(roles.items())), stated, pods=self._pods)
 
     def _stated(self, key: str) -> dict[str, PodManifest]:
-        """Texts of an annotation, each with the first pod that has it; pods that have ended are asked, too."""
+        """Pods that have ended are asked, too."""
         texts: dict[str, PodManifest] = {}
         for pod in self._all:
             text = _value(pod.metadata, Place.ANNOTATION, key)
@@ -377,7 +356,6 @@ class _GangMarks:
         return texts
 
     def _check_roles(self, roles: Mapping[str, int]) -> None:
-        """Find pods of a task group that nobody states."""
         for pod in self._pods:
             role = task_group(pod.metadata)
             if role and role not in roles:
@@ -386,7 +364,6 @@ class _GangMarks:
                 self._wrong(f"annotation {marks.YUNIKORN_TASK_GROUP}", pod, _quoted(role), expected)
 
     def _roles(self, texts: Mapping[str, PodManifest]) -> dict[str, int]:
-        """Minimum of each task group, the largest that is stated."""
         roles: dict[str, int] = {}
         stated = f"annotation {marks.YUNIKORN_TASK_GROUPS}"
         for text, pod in texts.items():
@@ -421,7 +398,6 @@ class _GangMarks:
 
 
 def _stands(pod: PodManifest) -> bool:
-    """Whether a pod counts among those that exist of its gang."""
     failed = pod.status is not None and pod.status.phase == "Failed"
     return not failed and pod.metadata.deletion_timestamp is None
 
@@ -436,13 +412,6 @@ def _quoted(text: str) -> str:
 
 
 def _decoded(text: str, kind: type[T]) -> T:
-    """What JSON text says.
-
-    Raises
-    ------
-    ValueError
-        It is none of that kind, or nested too deep.
-    """
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
     except RecursionError:
@@ -453,16 +422,10 @@ def _decoded(text: str, kind: type[T]) -> T:
 
 
 def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
-    """Find the gangs to which marks add what is not modelled, and why; a preference among them is a finding.
+    """Find the gangs to which marks add more than is modelled, and why; a preference among them is a finding.
 
-    Parameters
-    ----------
-    bearers
-        PodGroups, and pods that are in a gang or in none.
-    gangs
-        All gangs, some of which others name to be admitted with.
-    findings
-        Takes what decides nothing.
+    ``bearers`` are PodGroups and pods, in gangs or alone; ``gangs`` are all, since some name others to be admitted
+    with.
     """
     adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
     _note_preferences(adding, findings)
@@ -477,10 +440,7 @@ def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findi
 
 
 def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Iterator[tuple[GroupKey, str]]:
-    """Gangs that the marks of one object refuse: its own, and those of its namespace that it names.
-
-    Who is of another namespace is not kept from its nodes by that.
-    """
+    """A gang of another namespace is not refused, since no tenant may keep another from its nodes."""
     if bearer.gang is None:
         return
     for mark, what, others in _added(bearer.metadata, Key(*bearer.gang[1:])):
@@ -491,14 +451,13 @@ def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Itera
 
 
 def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
-    """Note marks that decide nothing, once for all that bear them."""
     for bearer in bearers:
         for what, instead in _preferences(bearer.metadata):
             findings.several("PreferenceIgnored", bearer.subject, f" decides nothing{instead}", f"{what} of ")
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:
-    """Say why a pod in no gang is refused: its marks tell of one that has no name, or add to one."""
+    """Why a pod in no gang is refused: its marks describe a gang without name, or add to one."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if (_LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes)) or is_daemon(metadata):
         return
@@ -507,7 +466,6 @@ def refusals_alone(metadata: Metadata) -> Iterator[str]:
 
 
 def _nameless(metadata: Metadata) -> Iterator[str]:
-    """Marks that tell of a gang and do not name it."""
     for place, key in _NAMING:
         if _value(metadata, place, key) == "":
             yield f"{place.value} {key}: found '', expected the name of a gang"
@@ -518,7 +476,6 @@ def _nameless(metadata: Metadata) -> Iterator[str]:
 
 
 def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tuple[Key, ...]]]:
-    """Marks for which a gang is refused, why, and the gangs that would have to be admitted with it."""
     notes = metadata.annotations or {}
     match = marks.KOORDINATOR_MATCH if marks.KOORDINATOR_MATCH in notes else marks.LIGHT_MATCH
     if notes.get(match, "once-satisfied") not in ("once-satisfied", "waiting-and-running"):
@@ -533,7 +490,6 @@ def _added(metadata: Metadata, own: Key | None) -> Iterator[tuple[str, str, tupl
 
 
 def _required(notes: Mapping[str, str]) -> Iterator[str]:
-    """Why a topology of Koordinator refuses a gang: a layer is required, or it cannot be read."""
     strategies = _strategies(notes)
     if strategies is None:
         expected = "JSON with a list gatherStrategy of layers, each with a strategy"
@@ -547,7 +503,6 @@ def _required(notes: Mapping[str, str]) -> Iterator[str]:
 
 
 def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Gangs that are admitted together or not at all; a gang that names itself alone is one gang."""
     try:
         names = _decoded(text, list[str])
     except ValueError:
@@ -563,7 +518,6 @@ def _together(text: str, own: Key | None) -> Iterator[tuple[str, tuple[Key, ...]
 
 
 def _strategies(notes: Mapping[str, str]) -> list[str] | None:
-    """Strategies of the layers of a topology; none where there is no such mark; None where it cannot be read."""
     text = notes.get(marks.KOORDINATOR_TOPOLOGY)
     if text is None:
         return []
@@ -575,7 +529,6 @@ def _strategies(notes: Mapping[str, str]) -> list[str] | None:
 
 
 def _preferences(metadata: Metadata) -> Iterator[tuple[str, str]]:
-    """Marks that decide nothing, and what is so instead."""
     notes = metadata.annotations or {}
     mode = notes.get(marks.KOORDINATOR_MODE)
     if mode is not None and mode != "Strict":

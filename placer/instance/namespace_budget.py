@@ -1,6 +1,6 @@
-"""What each namespace costs everybody, and a budget of it: beyond it the namespace's newest groups wait.
+"""Costs of each namespace to everybody, and a budget of it: beyond it the namespace's newest groups wait.
 
-All that is counted is what a tenant writes, so that the answer depends on no clock.
+Only text of tenants counts, so that the answer depends on no clock.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from placer.instance.problem import Group, Instance, Pod
 
 __all__ = ["NamespaceBudget", "NamespaceCost", "dearest", "namespace_costs", "parse_budget", "within_budget"]
 
-#: Namespaces that are named where all that costs is told.
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBudget:
-    """What the pods of one namespace may cost at most, those that run among them.
+    """Most that the pods of one namespace may cost, running ones included.
 
     Parameters
     ----------
     terms
-        Distinct things that they ask of other pods and of nodes: terms of pod affinity and anti-affinity, spread
-        constraints, host ports, and what they ask of nodes (selector, affinity, tolerations) as one.
+        Distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on nodes
+        (selector, affinity, tolerations) as one.
     resources
         Distinct resources that they request.
     bytes
@@ -43,16 +42,10 @@ class NamespaceBudget:
 
 @dataclass(slots=True)
 class NamespaceCost:
-    """What one namespace costs, by the names of :class:`NamespaceBudget`.
+    """Cost of one namespace, by the names of :class:`NamespaceBudget`.
 
-    Parameters
-    ----------
-    namespace
-        Its name.
-    pending, waiting
-        Its pods that wait for us, and those of them that are beyond the budget.
-    daemons
-        Its pods of DaemonSets, and those for which room is held.
+    ``waiting`` are those of the ``pending`` pods that are beyond the budget; ``daemons`` include pods for which room is
+    held.
     """
 
     namespace: str
@@ -65,7 +58,7 @@ class NamespaceCost:
     _counted: set[tuple[int, ...]] = field(default_factory=set)
 
     def add(self, pods: Iterable[Pod]) -> None:
-        """Count pods in; what equal pods share is looked at once."""
+        """Count pods in, looking once at values that equal pods share."""
         for pod in pods:
             self.bytes += pod.text_bytes
             self.daemons += pod.daemon
@@ -97,7 +90,7 @@ def _terms(pod: Pod) -> Iterable[Hashable]:
 
 
 def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:
-    """Namespace to what its pods cost, those beyond a budget among them."""
+    """Namespace to the cost of its pods, those beyond a budget included."""
     costs = {}
     for namespace, pods in sorted(_by_namespace(instance).items()):
         pending = [pod for pod in pods if not pod.node]
@@ -115,36 +108,17 @@ def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
 
 
 def dearest(instance: Instance, budget: NamespaceBudget | None, most: int | None = NAMED) -> list[NamespaceCost]:
-    """Who costs what: the namespaces that spend the largest part of a budget, the default one where there is none.
-
-    Parameters
-    ----------
-    instance
-        Any instance.
-    budget
-        Of each namespace; None: the default one.
-    most
-        Most namespaces; None: all.
-    """
+    """The namespaces that spend the largest part of ``budget`` (None: the default one), at most ``most``."""
     costs = namespace_costs(instance).values()
     return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:most]
 
 
 def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:
-    """The instance in which groups wait that would have their namespace cost more than it may.
+    """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
 
-    Parameters
-    ----------
-    instance
-        Any instance.
-    budget
-        Of each namespace; None: no limit.
-
-    Returns
-    -------
-    Instance
-        ``beyond_budget`` names the pods, and why; each namespace that has any is a finding. The oldest groups of a
-        namespace come first; one that adds nothing to what is spent is within it, however new.
+    ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
+    of a
+    namespace come first; one that adds nothing to the spent amount is within it, however new.
     """
     if budget is None:
         return instance
@@ -170,7 +144,6 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
 def _beyond(
     instance: Instance, groups: list[Group], pods: list[Pod], cost: NamespaceCost, budget: NamespaceBudget
 ) -> dict[Key, str]:
-    """Pods of one namespace that are beyond its budget, and why."""
     spent = NamespaceCost(cost.namespace)
     spent.add(pod for pod in pods if pod.node)
     found: dict[Key, str] = {}
@@ -182,7 +155,6 @@ def _beyond(
 
 
 def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) -> str | None:
-    """The first kind of which some more pods would cost more than is left; else they are counted in."""
     more = NamespaceCost(spent.namespace)
     more.add(pods)
     after = {
@@ -197,7 +169,6 @@ def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) ->
 
 
 def _together(spent: set[Hashable], more: set[Hashable]) -> int:
-    """How many there are with some more; 0 where these add nothing."""
     new = len(more - spent)
     return len(spent) + new if new else 0
 
@@ -229,7 +200,7 @@ def parse_budget(words: str) -> NamespaceBudget | None:
     Raises
     ------
     ValueError
-        It is none of these; the text says what was found and what was expected.
+        Its text states the found and the expected words.
 
     Examples
     --------

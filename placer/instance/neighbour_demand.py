@@ -1,8 +1,8 @@
-"""Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label): reading what pods ask for.
+"""Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label), read from pods.
 
-Terms are brought to one canonical form, in which ``matchLabelKeys`` and ``mismatchLabelKeys`` are requirements like
-any other. Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and
-``plugins/podtopologyspread``; apiserver ``registry/core/pod`` (``applyMatchLabelKeysAndMismatchLabelKeys``).
+``matchLabelKeys`` and ``mismatchLabelKeys`` become requirements, so that terms have one canonical form. Source:
+kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``; apiserver
+``registry/core/pod`` (``applyMatchLabelKeysAndMismatchLabelKeys``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,8 @@ from placer.instance.eligibility import (
     required_node_terms,
     tolerations_of,
 )
-from placer.instance.problem import (
-    NO_NEIGHBOURS,
-    AffinityTerm,
-    Constraints,
-    DomainUnit,
-    Neighbours,
-    PodSelector,
-    Requirement,
-    SpreadLimit,
-    Toleration,
-)
+from placer.instance.neighbours import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
+from placer.instance.nodes import Constraints, Requirement, Toleration
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels, LabelSelector
@@ -38,14 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms", "too_many_neighbours"]
 
-#: Most terms of pod affinity, as many of anti-affinity, and most spread constraints: each is a sum over all pods.
+#: Each term is a sum over all pods.
 _MOST_TERMS = 50
-#: Bears every taint.
 _EVERYTHING = (Toleration(operator="Exists"),)
 
 
 def read_namespaces(written: Iterable[NamespaceManifest]) -> dict[str, Mapping[str, str]]:
-    """Read the labels of namespaces, by name."""
+    """Namespace to its labels."""
     return {each.name: each.metadata.labels or {} for each in sorted(written, key=lambda each: each.name)}
 
 
@@ -57,7 +47,7 @@ def required_terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
 def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
     """Spread constraints that forbid, with their places.
 
-    ``whenUnsatisfiable`` is required, and what it says when left out is the stricter of the two.
+    Without the required ``whenUnsatisfiable``, the stricter reading counts.
     """
     for index, spread in enumerate(spec.topology_spread_constraints or ()):
         if spread.when_unsatisfiable != "ScheduleAnyway":
@@ -65,7 +55,7 @@ def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
 
 
 def too_many_neighbours(spec: PodSpec) -> Iterator[str]:
-    """Fields that say more of other pods than is looked at, as ``field: what``."""
+    """Fields with more terms than are looked at, as ``field: what``."""
     if spec.affinity is None and spec.topology_spread_constraints is None:
         return
     spread = [each for _, each in forbidding(spec)]
@@ -79,7 +69,6 @@ def too_many_neighbours(spec: PodSpec) -> Iterator[str]:
 
 
 def _values_of_term(term: PodAffinityTerm) -> int:
-    """How many names and values a term holds."""
     of_namespaces = _values_of_selector(term.namespace_selector) + len(term.namespaces or ())
     return _values(term) + of_namespaces + len(term.mismatch_label_keys or ())
 
@@ -96,12 +85,8 @@ def _values_of_selector(selector: LabelSelector | None) -> int:
 
 
 class NeighboursPool:
-    """Reads what pods ask of others; pods that ask for the same share one object.
-
-    Parameters
-    ----------
-    exclusive_job_keys
-        Node labels in which Jobs of JobSets are exclusive.
+    """Pods that ask for the same of others share one object; ``exclusive_job_keys`` are labels in which Jobs are
+    exclusive.
     """
 
     def __init__(self, exclusive_job_keys: Sequence[str] = ()) -> None:
@@ -109,9 +94,9 @@ class NeighboursPool:
         self._exclusive = exclusive_job_keys
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
-        """Read what a pod asks of others; ``units`` are those that its group makes.
+        """Demands of a pod on others; ``units`` are those that its group makes.
 
-        Of one that asks for more than is looked at only its units are: where it waits, it is refused (C4).
+        Of one that asks for more than is looked at only its units are read: where it waits, it is refused (C4).
         """
         spec, units = pod.spec, units + exclusive_units(pod)
         jobs = child_jobs(pod, self._exclusive) if self._exclusive else ()
@@ -133,7 +118,7 @@ class NeighboursPool:
 
 
 def _terms(affinity: PodAffinity | None, pod: PodManifest) -> tuple[AffinityTerm, ...]:
-    """Required terms; one without a topology key is none, since no API server admits it and it is refused (C4)."""
+    """A term without a topology key is left out, since no API server admits it and its pod is refused (C4)."""
     return tuple(
         sorted(
             {
@@ -164,7 +149,7 @@ def _requirements(selector: LabelSelector | None, more: Requirements) -> Require
 
 
 def _same(keys: tuple[str, ...] | None, operator: str, labels: Labels) -> Requirements:
-    """Requirements on the pod's own label values; a key that it lacks asks for nothing."""
+    """A key that the pod lacks asks for nothing."""
     return tuple(Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
 
 
@@ -189,7 +174,6 @@ def _limit(written: SpreadConstraint, pod: PodManifest, keys: tuple[str, ...]) -
 
 
 def _counted(written: SpreadConstraint, spec: PodSpec) -> Constraints:
-    """What nodes must have to count, by the two policies."""
     honours_affinity = written.node_affinity_policy != "Ignore"
     return Constraints(
         tolerations=tolerations_of(spec) if written.node_taints_policy == "Honor" else _EVERYTHING,

@@ -1,33 +1,25 @@
 """The NetworkTopology and list that decide, as costs and capacities of links, and measured costs (C8, C9).
 
-Measurements of the network between nodes are held by a ConfigMap. A key names the percentile, the unit, and the two
-nodes; both spellings that are in use are read:
+A ConfigMap holds measurements between nodes, under keys of two spellings, of which the shipped controller knows the
+first alone:
 
-=========================================================================  ==========================================
-key                                                                        used by
-=========================================================================  ==========================================
-``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``          what the shipped controller looks for
-``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``          what the published netperf component writes
-=========================================================================  ==========================================
+* ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``: of the shipped controller
+* ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``: of the published netperf component
 
-The shipped controller knows the first one only, so that with the published component every cost is 0. It also takes
-a missing measurement and one that is no integer for 0; here either is none at all, and the latter is a finding.
+A missing measurement, or one that is no integer (a finding), is none; the controller takes both for 0. The median
+between two places counts (the larger middle one of an even number), and the shortest way, over other places too
+(KEP-260, "Network Topology CRD"). A cost is a whole number of a unit of time, rounded up once at the end, and at least
+1, since no link costs less than to stay in a zone.
 
-Of the measurements between two places the median counts (of an even number the larger middle one), and of the ways
-between two places the shortest one, over other places too (KEP-260, "Network Topology CRD"). A cost is a whole number
-of a unit of time, rounded up once at the end, and at least 1: no link costs less than to stay in a zone.
+Other differences from the controller:
 
-Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e):
-
-* Every measurement counts the same. The controller lets each one pull the cost half the way to itself and never up
-  again, so that its result depends on the order of the nodes.
-* What was measured in both directions may differ; where only one direction was measured it counts for both, a round
-  trip being what netperf measures. The controller knows one value for both.
-* No way at all is no entry, so that placers take the link for unknown (100). The controller writes 0, the best cost
-  there is.
-* Zones are kept apart by region, and nodes without labels are in no place; the controller mixes zones of one name, and
-  has a region without a name.
-* The unit is said. The controller takes over whatever unit the ConfigMap has, next to constants of 0, 1 and 100.
+* Every measurement counts the same. There each one pulls the cost halfway to itself and never up again, so the result
+  depends on the order of the nodes.
+* A measurement of one direction alone counts for both, since netperf measures round trips; the controller has one
+  value.
+* No way at all is no entry, which placers take for unknown (100). The controller writes 0, the best cost.
+* Zones are kept apart by region, and nodes without labels are in no place.
+* The unit is explicit. The controller takes any unit of the ConfigMap, next to constants of 0, 1 and 100.
 
 Source: diktyo-io/networktopology-controller (5db810e), jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
 """
@@ -55,7 +47,8 @@ from placer.instance.communication import (
 )
 from placer.instance.findings import Finding, Findings, counted
 from placer.instance.keys import Key
-from placer.instance.problem import Node, Policy
+from placer.instance.nodes import Node
+from placer.instance.problem import Policy
 from placer.quantity import from_nano
 
 if TYPE_CHECKING:
@@ -94,14 +87,8 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What was measured.
-
-    Parameters
-    ----------
-    latencies
-        Microseconds from one node to another, at least 0; rounded up.
-    findings
-        Entries that cannot be used, one finding for each kind of them.
+    """``latencies`` in microseconds from node to node, at least 0, rounded up; one finding for each kind of unusable
+    entry.
     """
 
     latencies: Mapping[Pair, int]
@@ -111,7 +98,7 @@ class Measurements:
 def find_config_map(
     topology: NetworkTopologyManifest, config_maps: Iterable[ConfigMapManifest]
 ) -> tuple[ConfigMapManifest | None, Key | None]:
-    """Find the ConfigMap that a NetworkTopology names, in its own namespace; and what it names, None where nothing."""
+    """The ConfigMap that a NetworkTopology names, in its own namespace, and that name; None: none."""
     name = topology.spec.configmap_name if topology.spec is not None else None
     if not name:
         return None, None
@@ -120,21 +107,9 @@ def find_config_map(
 
 
 def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], percentile: int = 90) -> Measurements:
-    """Read the measurements of one percentile.
+    """Read the measurements of one ``percentile``, such as 50, 90 or 99, between known ``nodes``.
 
-    Parameters
-    ----------
-    config_map
-        The object that a NetworkTopology names.
-    nodes
-        Names of the nodes there are.
-    percentile
-        Which one, such as 50, 90 or 99.
-
-    Returns
-    -------
-    Measurements
-        Where a pair of nodes is there in both units, what is in microseconds counts: it is the finer one.
+    Of a pair in both units the microseconds count, since they are finer.
     """
     finest: dict[Pair, tuple[int, int]] = {}
     unused: dict[FindingCode, set[str]] = defaultdict(set)
@@ -160,7 +135,7 @@ def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], perc
 
 
 def _pair(text: str, nodes: Container[str]) -> Pair | None:
-    """The two nodes, of which each may have dots in its name; None where there is no such node."""
+    """Names of nodes may have dots, so each split is tried."""
     parts = text.split(_BETWEEN)
     for cut in range(1, len(parts)):
         pair = Pair(_BETWEEN.join(parts[:cut]), _BETWEEN.join(parts[cut:]))
@@ -185,30 +160,29 @@ def _unused_findings(
         yield Finding("NetperfPercentile", subject, f"{subject} has no measurement of p{percentile}, but of {there}")
 
 
-#: Microseconds that cost 1, unless something else is said.
 MILLISECOND = 1000
 
 
 def measured_costs(
     latencies: Mapping[Pair, int], areas: Mapping[str, Area], unit: int = MILLISECOND
 ) -> dict[Link, int]:
-    """Compute the cost of every link that something was measured of.
+    """Compute the cost of every link with a measurement.
 
     Parameters
     ----------
     latencies
         Microseconds from node to node.
-    areas
-        Node to its region and zone.
     unit
         Microseconds that cost 1, at least 1: a small unit tells near places apart, a large one keeps costs below 100,
-        what an unknown link costs.
+        the
+        cost of an unknown link.
 
     Returns
     -------
     dict
         Links between regions, and between zones of one region, sorted. Of two regions with zones of the same names a
-        link has the larger cost.
+        link
+        has the larger cost.
 
     Examples
     --------
@@ -232,7 +206,6 @@ def measured_costs(
 
 
 def _link(one: Area, two: Area) -> tuple[tuple[str, str], Pair] | None:
-    """What a measurement is between: regions, or zones of one region, which is named beside the kind of link."""
     if one.region and two.region and one.region != two.region:
         return (REGION, ""), Pair(one.region, two.region)
     if one.region == two.region and one.zone and two.zone and one.zone != two.zone:
@@ -241,7 +214,6 @@ def _link(one: Area, two: Area) -> tuple[tuple[str, str], Pair] | None:
 
 
 def _shortest(measured: Mapping[Pair, list[int]]) -> Iterator[tuple[str, str, int]]:
-    """Shortest ways between places; where only the other direction was measured, that counts."""
     from statistics import median_high
 
     import networkx as nx  # takes half a second, and few instances are measured
@@ -256,7 +228,6 @@ def _shortest(measured: Mapping[Pair, list[int]]) -> Iterator[tuple[str, str, in
         yield from ((origin, destination, int(ways[destination])) for destination in ways if destination != origin)
 
 
-#: API group in use; should a NetworkTopology be there under an older group as well, the one under this group counts.
 NETWORK_TOPOLOGY_API = "networktopology.diktyo.x-k8s.io"
 _DEFAULT_NAME = "nt-default"
 _DEFAULT_LIST = "UserDefined"
@@ -279,26 +250,16 @@ def read_network(
     findings: Findings,
     config_maps: Iterable[ConfigMapManifest] = (),
 ) -> Network | None:
-    """Read the network of an instance.
+    """Read the network of an instance; None where there is no NetworkTopology at all.
 
     Parameters
     ----------
-    written
-        The NetworkTopologies, in any order.
     policy
         May name one, and one of its lists.
-    nodes
-        Their labels say in which zone and region they are.
     findings
-        Takes a choice that is not clear, names that lead nowhere, and entries that cannot be as meant.
+        Takes unclear choices, names of absent objects, and entries that cannot be as meant.
     config_maps
-        Where the policy chooses the list of measured costs, what was measured counts: 90th percentiles, in
-        milliseconds, as the ConfigMap that the NetworkTopology names has them.
-
-    Returns
-    -------
-    Network or None
-        None where there is no NetworkTopology at all.
+        For the list of measured costs: 90th percentiles, in milliseconds.
     """
     counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
     chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)
@@ -338,7 +299,6 @@ def _measured(
     areas: Mapping[str, Area],
     findings: Findings,
 ) -> dict[Link, int]:
-    """What the measurements of a NetworkTopology come to; empty where there are none."""
     config_map, named = find_config_map(chosen, config_maps)
     if config_map is None:
         if named is not None and _named(_lists(chosen), NETPERF_COSTS) is None:
@@ -355,9 +315,9 @@ def read_cost_lists(
     nodes: Mapping[str, Node],
     config_maps: Sequence[ConfigMapManifest] = (),
 ) -> dict[Key, dict[str, dict[Link, int]]]:
-    """Read every list of every NetworkTopology: object to list to costs; what is wrong with them is not told here.
+    """Every list of every NetworkTopology: object to list to costs, without findings.
 
-    The list of measured costs that no controller has written yet is the one that it would write.
+    Measured costs that no controller has written yet are computed here.
     """
     quiet = Findings()
     found: dict[Key, dict[str, dict[Link, int]]] = {}
@@ -388,7 +348,7 @@ def _chosen(
 
 
 def _list(lists: Sequence[CostList], named: str | None, key: Key, findings: Findings) -> CostList | None:
-    """The list that the policy names, else ``UserDefined``, else the first; None where there is none."""
+    """The list that the policy names, else ``UserDefined``, else the first."""
     found = _named(lists, named) if named is not None else None
     if named is not None and found is None:
         findings.missing(f"Weights {named} of NetworkTopology {key}", "Policy")
@@ -396,7 +356,6 @@ def _list(lists: Sequence[CostList], named: str | None, key: Key, findings: Find
 
 
 def _entries(weights: CostList | None) -> Iterable[tuple[Link, Cost]]:
-    """Links of a list with their entries, in the order of the text."""
     for topology in (weights.topologies if weights is not None else None) or ():
         kind = _KINDS.get(topology.topology_key)
         for origin in (topology.origins or ()) if kind is not None else ():
@@ -405,7 +364,7 @@ def _entries(weights: CostList | None) -> Iterable[tuple[Link, Cost]]:
 
 
 def _costs(weights: CostList, key: Key, findings: Findings) -> dict[Link, int]:
-    """Costs of a list; of two entries for one link the later one counts, as in the plugin."""
+    """Of two entries for one link the later one counts, as in the plugin."""
     subject = f"NetworkTopology {key}"
     for topology_key in sorted({each.topology_key for each in weights.topologies or ()} - set(_KINDS)):
         message = (
@@ -422,7 +381,7 @@ def _costs(weights: CostList, key: Key, findings: Findings) -> dict[Link, int]:
 
 
 def _capacities(weights: CostList | None) -> dict[Link, int]:
-    """Capacities of a list in bit/s; what is finer than that is rounded up, as the API server does."""
+    """Rounds up to bit/s, as the API server does."""
     return {
         link: from_nano(BANDWIDTH, cost.bandwidth_capacity)
         for link, cost in _entries(weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.instance.problem import TOPOLOGY_POLICY, NodeMark, Requirement, Term
+from placer.instance.nodes import TOPOLOGY_POLICY, NodeMark, Requirement, Term
 from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
 
 if TYPE_CHECKING:
@@ -21,16 +21,14 @@ __all__ = ["REJECTED_BY", "avoided_groups", "label_mark", "numa_marks", "queue_m
 #: Annotation of a pod, in snapshots: the node whose kubelet rejected a pod of the same workload a short while ago.
 REJECTED_BY = "placer.dev/rejected-by"
 
-#: The queue above those that name no parent.
 _ROOT = "root"
-#: Policies of a Topology Manager that a pod may ask for without a limit: these kubelets refuse no pod.
+#: These kubelets refuse no pod, so a pod may ask for them without a limit.
 _LOOSE = frozenset(("", "none", "best-effort"))
-#: So many node groups are named.
 _NAMED = 8
 
 
 def queue_marks(queues: Iterable[QueueManifest]) -> dict[str, tuple[NodeMark, ...]]:
-    """What each queue asks of the nodes of its pods, by itself or by the nearest queue above it that asks."""
+    """Limits of each queue to the nodes of its pods, from itself or the nearest queue above that has any."""
     by_name = {each.name: each for each in queues}
     own = {name: tuple(_own_marks(queue)) for name, queue in by_name.items()}
     return {name: _nearest(name, by_name, own) for name in by_name}
@@ -67,7 +65,7 @@ def _affinity(queue: QueueManifest) -> tuple[NodeGroups | None, NodeGroups | Non
 
 
 def avoided_groups(queue: QueueManifest) -> tuple[str, ...]:
-    """Node groups that a queue would rather not use."""
+    """Node groups that a queue prefers not to use."""
     _, far = _affinity(queue)
     return (far.preferred if far is not None else None) or ()
 
@@ -90,7 +88,7 @@ def numa_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
 
 
 def rejection_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
-    """That the node is not the one whose kubelet has just rejected a pod like it."""
+    """Excludes the node whose kubelet has just rejected a pod like it."""
     node = (pod.metadata.annotations or {}).get(REJECTED_BY)
     if not node:
         return ()
@@ -99,6 +97,6 @@ def rejection_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
 
 
 def label_mark(label: str, annotation: str) -> NodeMark:
-    """That the node carries a label, in one domain of which an annotation asks to be: enough for a pod alone."""
+    """The node must carry a label, in one domain of which an annotation asks to be: enough for a pod alone."""
     refusal = f"node is without the label {label}, which annotation {annotation} asks for"
     return NodeMark(refusal, Term((Requirement(label, "Exists"),)))

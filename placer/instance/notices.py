@@ -1,8 +1,7 @@
-"""Findings about the input as a whole: what is not read, what decides nothing, and what will surprise its author.
+"""Findings about the input as a whole: input that is not read, decides nothing, or will surprise its author.
 
-They are about unknown fields and kinds, pods that no API server admits, files without objects, owners of unknown
-kinds, preferences, tier limits without a tree, AppGroups and the network. What matters only to costs and bandwidth is
-told where an AppGroup has a dependency and some rule or level looks at it.
+Facts that matter only to costs and bandwidth are findings where an AppGroup has a dependency and some rule or level
+looks at it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ __all__ = [
 
 
 def note_ignored(objects: Objects, findings: Findings) -> None:
-    """Note every place of a field that no object of its kind has, once, and files that give the instance nothing."""
+    """Note, once per place, fields that no object of its kind has, and files that give the instance nothing."""
     for unknown in objects.unknown_fields:
         findings.add("UnknownField", unknown.object, _message(unknown))
     for file in objects.useless_files:
@@ -80,7 +79,6 @@ _MILLI = NANO // 1000
 _REFUSED = "; the API server refuses such a pod"
 _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 
-#: Code, and what is wrong.
 _Told = tuple[FindingCode, str]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
@@ -97,10 +95,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
-#: Kinds by which Koordinator holds room, and by which Volcano describes the zones of a node.
 _RESERVATION = ("scheduling.koordinator.sh", "Reservation")
 _NUMATOPOLOGY = ("nodeinfo.volcano.sh", "Numatopology")
-#: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
 
@@ -137,7 +133,7 @@ def _rather_not(node: NodeManifest) -> bool:
 
 
 def note_numatopologies(objects: Objects, findings: Findings) -> None:
-    """Note nodes whose zones a Numatopology of Volcano tells and no NodeResourceTopology does."""
+    """Note nodes with zones in a Numatopology of Volcano and in no NodeResourceTopology."""
     read = {each.name for each in objects.node_resource_topologies}
     nodes = {each.name for each in objects.nodes}
     told = {name for group, kind, _, name in objects.skipped_names if (group, kind) == _NUMATOPOLOGY}
@@ -156,7 +152,7 @@ def note_unread_room(instance: Instance, objects: Objects, findings: Findings) -
 
 
 def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest], findings: Findings) -> None:
-    """Note, once, that queues of KAI which groups with pending pods are in limit nothing."""
+    """Note, once, that queues of KAI limit no group with pending pods."""
     named = {
         f"PodGroup {each.namespace}/{each.name}"
         for each in groups
@@ -170,7 +166,7 @@ def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest]
 
 
 def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
-    """Note gangs that were scheduled once, and whose bound pods reach the minimum no more: others of it wait for it.
+    """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum: others of it wait for it.
 
     Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
     """
@@ -186,7 +182,6 @@ def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGrou
 
 
 def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
-    """The field that says that a gang was scheduled once, which counts for its later pods; empty: none does."""
     status, match = written.status, (written.metadata.annotations or {}).get(KOORDINATOR_MATCH)
     if status is None or match == "waiting-and-running":
         return ""
@@ -196,7 +191,7 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
 
 
 def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per reason, pods that wait since marks of theirs are not read, those of gangs where they are alone."""
+    """Note, once per reason, pods that wait since their marks are not read; of gangs only marks for pods alone."""
     refused = [(f"Pod {pod.namespace}/{pod.name}", why) for pod in alone for why in refusals_alone(pod.metadata)]
     refused += [(f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if _is_of_mark(why)]
     for subject, why in refused:
@@ -204,12 +199,11 @@ def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Fin
 
 
 def _is_of_mark(why: str) -> bool:
-    """Whether a mark of a pod refuses it."""
     return why.startswith(("metadata.annotations[", "metadata.labels["))
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
-    """Note that groups have tier limits although there is no domain but the whole cluster."""
+    """Note that groups have tier limits although the whole cluster is the only domain."""
     limited = {str(group.key) for group in instance.groups.values() if group.limited}
     if limited and not instance.topology.hyper_nodes:
         cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
@@ -255,7 +249,7 @@ INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandw
 
 
 def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> bool:
-    """Whether anything looks at the network: some AppGroup has a dependency, and C8, C9 or O3 is on."""
+    """Whether some AppGroup has a dependency, and C8, C9 or O3 is on."""
     on = {"C8", "C9"} - policy.rules_off or "networkCost" in policy.levels
     return bool(on) and any(each.app_group.dependencies for each in applications.values())
 
@@ -263,10 +257,9 @@ def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> 
 def note_app_groups(
     applications: Mapping[Key, Application], sizes: Mapping[Key, int], costs_matter: bool, findings: Findings
 ) -> None:
-    """Note what is wrong with AppGroups in themselves.
+    """Note faults within AppGroups; those without pods are absent from ``sizes``.
 
-    ``sizes`` says how many pods an AppGroup has, one without any is absent. Where C8 holds, ``costs_matter``: so does a
-    maxNetworkCost that is left out.
+    Where C8 holds, ``costs_matter``, and so does a maxNetworkCost that is left out.
     """
     for key, application in applications.items():
         subject = f"AppGroup {key}"
@@ -275,7 +268,6 @@ def note_app_groups(
 
 
 def _graph(application: Application) -> Iterator[tuple[FindingCode, str]]:
-    """What is wrong with the dependencies as a graph."""
     edges = [(each.origin, each.destination) for each in application.app_group.dependencies]
     for name in sorted({origin for origin, destination in edges if origin == destination}):
         yield "DependsOnItself", f"workload {name} depends on itself: its pods call each other"
@@ -289,7 +281,6 @@ def _graph(application: Application) -> Iterator[tuple[FindingCode, str]]:
 
 
 def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[FindingCode, str]]:
-    """What is wrong with single fields."""
     spec = application.spec
     algorithm = spec.topology_sorting_algorithm
     if algorithm is not None and algorithm not in ALGORITHMS:
@@ -305,7 +296,6 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
 
 
 def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
-    """Dependencies without maxNetworkCost, caller and called."""
     for each in spec.workloads or ():
         for called in each.dependencies or ():
             if called.max_network_cost is None:
@@ -313,7 +303,7 @@ def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
 
 
 def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:
-    """Note what is odd about the network that dependencies look at, or that there is none."""
+    """Note faults of the network that dependencies look at, or its absence."""
     if network is None:
         groups = {f"AppGroup {key}" for key, each in applications.items() if each.app_group.dependencies}
         message = f"there is no NetworkTopology, so C8, C9 and O3 do not apply to {counted(groups)}"
@@ -326,7 +316,6 @@ def note_network(network: Network | None, applications: Mapping[Key, Application
 
 
 def _note_nodes(network: Network, findings: Findings) -> None:
-    """Nodes that lack a label."""
     lost = {f"Node {name}" for name, area in network.areas.items() if not area.region}
     if lost:
         message = f"without the label {REGION_LABEL}, each a place of its own that costs {UNKNOWN_COST} from anywhere"
@@ -341,7 +330,6 @@ def _note_nodes(network: Network, findings: Findings) -> None:
 
 
 def _one_way(network: Network) -> Iterator[tuple[FindingCode, str]]:
-    """Links between areas of the cluster of which only one direction has an entry; one finding per kind."""
     homes = _homes(network)
     regions = frozenset[str]().union(*homes.values())
     single: dict[str, set[str]] = defaultdict(set)
@@ -356,7 +344,6 @@ def _one_way(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 
 def _homes(network: Network) -> dict[str, set[str]]:
-    """Zone to the regions that have a zone of that name; the empty name: nodes that name no zone."""
     found: dict[str, set[str]] = defaultdict(set)
     for area in network.areas.values():
         if area.region:
@@ -365,7 +352,6 @@ def _homes(network: Network) -> dict[str, set[str]]:
 
 
 def _regions_and_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
-    """Names that stand for a region and a zone."""
     homes = _homes(network)
     regions = {link.origin for link in network.costs if link.kind == REGION}.union(*homes.values())
     zones = {link.origin for link in network.costs if link.kind == ZONE}.union(filter(None, homes))
@@ -374,7 +360,6 @@ def _regions_and_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 
 def _shared_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
-    """Names of zones of two regions, which have a capacity to share."""
     homes = _homes(network)
     limited = {name for link in network.capacities if link.kind == ZONE for name in (link.origin, link.destination)}
     for name in sorted(name for name in limited if len(homes[name]) > 1):
@@ -383,7 +368,7 @@ def _shared_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 
 def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
-    """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to hold them to it."""
+    """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to limit them to it."""
     if not any(pod.requests[BANDWIDTH] for pod in instance.pods.values()):
         return
     for pod in pods:
@@ -404,7 +389,6 @@ def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
 
 
 def _container_resources(pod: PodManifest) -> Iterator[tuple[str, ResourceRequirements]]:
-    """What is asked and allowed, each with the words that say by whom."""
     for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         if container.resources is not None:
             yield f"container {container.name or ''} of ", container.resources
@@ -424,7 +408,6 @@ def _wrong_amounts(resources: ResourceRequirements) -> Iterator[_Told]:
 
 
 def _beside_limit(name: str, asked: int, limit: int) -> Iterator[_Told]:
-    """What is wrong with a request that differs from its limit."""
     said, bound = (format_amount(name, from_nano(name, amount)) for amount in (asked, limit))
     if asked > limit:
         yield "InvalidObject", f"requests {name} {said}, above its limit {bound}{_REFUSED}"
@@ -434,7 +417,6 @@ def _beside_limit(name: str, asked: int, limit: int) -> Iterator[_Told]:
 
 
 def _in_parts(name: str, amount: int) -> Iterator[_Told]:
-    """What is wrong with an amount that is no whole number, of what is counted in whole ones."""
     if name.startswith(_BYTES):
         said = f"{amount // _MILLI}m"
         yield "FractionalBytes", f"asks for {name} {said}: m is a thousandth of a byte, M a million bytes, Mi 2^20"
@@ -443,6 +425,6 @@ def _in_parts(name: str, amount: int) -> Iterator[_Told]:
 
 
 def _overcommits(name: str) -> bool:
-    """Whether a request may be below its limit: native resources but huge pages (``IsOvercommitAllowed``)."""
+    """Native resources but huge pages (``IsOvercommitAllowed``)."""
     domain, slash, _ = name.partition("/")
     return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
 from placer.instance.keys import Key
-from placer.instance.problem import AffinityTerm, Node, Pod, PodSelector, Requirement
+from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
+from placer.instance.nodes import Node, Requirement
+from placer.instance.problem import Pod, PodState
 
-__all__ = ["PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
+__all__ = ["CountedDomains", "PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
 
 #: Up to so many pods are looked at one by one; of more sets are cut, so that no term costs a look at each pod.
 _FEW = 16
@@ -19,14 +21,7 @@ _FEW = 16
 class PodIndex:
     """Finds the pods that a selector means without looking at all of them.
 
-    Selectors that mean the same pods are given the same tuple, so that these can be told by their ids.
-
-    Parameters
-    ----------
-    pods
-        Those that may be meant.
-    namespaces
-        Namespace to its labels.
+    Selectors that mean the same pods get the same tuple, so identity tells these apart.
     """
 
     def __init__(self, pods: Iterable[Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
@@ -37,7 +32,7 @@ class PodIndex:
         self._masks: dict[object, int] = {}
 
     def matching(self, selector: PodSelector) -> tuple[Pod, ...]:
-        """The pods that a selector means, in the order in which they were given."""
+        """The pods that a selector means, in the given order."""
         if selector not in self._found:
             place = self._place(selector)
             if place not in self._sets:
@@ -47,7 +42,7 @@ class PodIndex:
         return self._found[selector]
 
     def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
-        """The positions of the pods that a selector means; as bits where they are many."""
+        """Positions, as bits where they are many."""
         found = self._candidates(selector)
         if len(found) <= _FEW:
             return tuple(each for each in found if selector.matches(self._pods[each], self._namespaces))
@@ -60,7 +55,7 @@ class PodIndex:
         return tuple(pod for pod in self.matching(first) if all(each.matches(pod, self._namespaces) for each in others))
 
     def _candidates(self, selector: PodSelector) -> Sequence[int]:
-        """Positions of pods that meet the requirement that fewest meet, of those that ask for a label."""
+        """Starts from the requirement that fewest pods meet, of those that ask for a label."""
         if selector.requirements is None:
             return ()
         found: Sequence[int] | None = None
@@ -75,7 +70,6 @@ class PodIndex:
         return range(len(self._pods)) if found is None else found
 
     def _meant(self, selector: PodSelector) -> int:
-        """The pods that a selector means: bit i is set where the pod at position i is meant."""
         found = self._once(
             (selector.namespaces, selector.namespace_requirements), lambda: self._in_namespaces(selector)
         )
@@ -93,7 +87,6 @@ class PodIndex:
         return _mask(chain.from_iterable(meant), len(self._pods))
 
     def _holding(self, requirement: Requirement) -> int:
-        """The pods that meet a requirement, as bits."""
         every = (1 << len(self._pods)) - 1
         if requirement.operator in ("Exists", "DoesNotExist"):
             there = chain.from_iterable(self._labelled(requirement.key).values())
@@ -108,7 +101,7 @@ class PodIndex:
         return _mask(met, len(self._pods))
 
     def _valued(self, key: str, value: str) -> int:
-        """The pods with a label of this value, as bits; kept where they are many, so that there are few of those."""
+        """Kept where they are many, so that there are few of those."""
         there = self._labelled(key).get(value, ())
         if len(there) <= _FEW:
             return sum(1 << each for each in there)
@@ -120,7 +113,6 @@ class PodIndex:
         return self._masks[key]
 
     def _labelled(self, key: str) -> Mapping[str, list[int]]:
-        """Value of a label to the pods that have it."""
         if key not in self._by_label:
             found: dict[str, list[int]] = defaultdict(list)
             for position, pod in enumerate(self._pods):
@@ -138,7 +130,6 @@ class PodIndex:
 
 
 def _mask(positions: Iterable[int], size: int) -> int:
-    """The number with these of its bits set."""
     found = bytearray(size // 8 + 1)
     for each in positions:
         found[each >> 3] |= 1 << (each & 7)
@@ -146,7 +137,6 @@ def _mask(positions: Iterable[int], size: int) -> int:
 
 
 def _positions(mask: int) -> Sequence[int]:
-    """The bits of a number that are set, ascending."""
     return [at for at, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
 
 
@@ -160,13 +150,13 @@ def owners_of_terms(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:
 
 
 def domain_of(nodes: Mapping[str, Node], name: str | None, key: str) -> str | None:
-    """Value of a node's label; None for a node without it, one that is not there, and none at all."""
+    """Value of a node's label; None for a node without it, one that is not there, and None."""
     node = nodes.get(name) if name is not None else None
     return node.labels.get(key) if node is not None else None
 
 
 def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
-    """How many pairs of two pods there are of which one is an owner of a term and the other is meant by it.
+    """How many pairs of distinct pods have one owner of a term and one that it means.
 
     Examples
     --------
@@ -177,3 +167,45 @@ def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
     one, other = set(owners), set(matched)
     both, only_owners, only_matched = len(one & other), len(one - other), len(other - one)
     return both * (both - 1) // 2 + both * (only_owners + only_matched) + only_owners * only_matched
+
+
+class CountedDomains:
+    """The pods that spread constraints (C14) count per domain, found once for constraints that count the same.
+
+    Parameters
+    ----------
+    nodes
+        By name.
+    pods
+        Finds the pods that are counted; terminating ones are not.
+    node_of
+        Name of the node that a pod is on, or gets.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node], pods: PodIndex, node_of: Callable[[Pod], str | None]) -> None:
+        self._all, self._pods, self._node_of = nodes, pods, node_of
+        self._nodes: dict[object, list[str]] = {}
+        self._domains: dict[object, dict[str, str]] = {}
+        self._counts: dict[tuple[int, int], Counter[str]] = {}
+
+    def _of(self, limit: SpreadLimit) -> Mapping[str, str]:
+        """Node that counts to its domain."""
+        kind = limit.keys, limit.counted
+        if kind not in self._nodes:
+            self._nodes[kind] = [name for name, node in self._all.items() if limit.counts(node)]
+        place = (*kind, limit.topology_key)
+        if place not in self._domains:
+            self._domains[place] = {name: self._all[name].labels[limit.topology_key] for name in self._nodes[kind]}
+        return self._domains[place]
+
+    def counts(self, limit: SpreadLimit) -> Counter[str]:
+        """Every domain that counts to the pods that are counted there."""
+        counting, matched = self._of(limit), self._pods.matching(limit.pods)
+        place = id(counting), id(matched)  # both are kept
+        if place not in self._counts:
+            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
+            for pod in matched:
+                value = counting.get(self._node_of(pod) or "")
+                if value is not None and pod.state is not PodState.TERMINATING:
+                    found[value] += 1
+        return self._counts[place]

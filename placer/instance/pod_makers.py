@@ -27,7 +27,6 @@ __all__ = [
     "all_workloads",
 ]
 
-#: API groups of sets of workloads, and the labels by which pods name one.
 JOB_SETS, LEADER_WORKER_SETS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
 JOB_SET, LEADER_WORKER_SET = "jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name"
 SET_LABELS = {(JOB_SETS, "JobSet"): JOB_SET, (LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}
@@ -48,12 +47,12 @@ class Maker(NamedTuple):
 
     @property
     def marked_as(self) -> str:
-        """Kind that the table of marks has for it: who reads a mark of one kind of workload reads it of any but Job."""
+        """Kind in the table of marks: marks of one kind of workload count for any but Job."""
         return self.kind if self.kind == "Job" else "JobSet"
 
     @property
     def read_as(self) -> frozenset[str]:
-        """Kinds whose rows in that table count for its own metadata; a Job of Volcano's hands its on to PodGroups."""
+        """Kinds whose rows in that table count for its own metadata; a Job of Volcano passes its own to PodGroups."""
         if self.group == "batch.volcano.sh":
             return frozenset(("JobSet", "PodGroup"))
         return frozenset((self.kind, self.marked_as))
@@ -65,19 +64,13 @@ class Maker(NamedTuple):
 
 
 class PodMakers:
-    """Finds the workloads that make a pod.
-
-    Parameters
-    ----------
-    links
-        ReplicaSets, Jobs and others that stand between pods and workloads.
-    """
+    """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between pods and workloads."""
 
     def __init__(self, links: Iterable[NamespacedObject] = ()) -> None:
         self._above = {(each.kind, each.namespace, each.name): controller(each.metadata) for each in links}
 
     def of(self, pod: PodManifest) -> Iterator[Maker]:
-        """Give the workloads above the owner of a pod, then the owner; none of a pod without one."""
+        """The workloads above the owner of a pod, then the owner; empty without one."""
         owner = controller(pod.metadata)
         if owner is None:
             return
@@ -92,7 +85,7 @@ class PodMakers:
         yield maker
 
     def with_sets(self, pod: PodManifest) -> Iterator[Maker]:
-        """Give the same, and the sets that the labels of a pod name."""
+        """The same, and the sets that the labels of a pod name."""
         yield from self.of(pod)
         for (group, kind), label in SET_LABELS.items():
             name = (pod.metadata.labels or {}).get(label)
@@ -105,9 +98,9 @@ def _maker(owner: OwnerReference, namespace: str) -> Maker:
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
-    """Give all workloads, of which pods are made here or not, each with its own labels and annotations.
+    """All workloads, each with its own labels and annotations, whether or not pods are made of them here.
 
-    ReplicaSets are among them where nothing stands above: those of a Deployment repeat its annotations.
+    ReplicaSets are included where nothing stands above: those of a Deployment repeat its annotations.
     """
     read: Iterable[NamespacedObject]
     read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)

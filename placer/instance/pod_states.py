@@ -1,4 +1,4 @@
-"""What a pod is to placer: pending and ours, bound, terminating, nominated, set aside, or none of these."""
+"""State of a pod: pending and ours, bound, terminating, nominated, set aside, or none of these."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_daemon(metadata: Metadata) -> bool:
     return _MIRROR_ANNOTATION in (metadata.annotations or {})
 
 
-#: The scheduling gate that users of ``--enforce gates`` put on their pods, and that placer takes away.
+#: Users of ``--enforce gates`` put this scheduling gate on their pods, and placer takes it away.
 HOLD_GATE = "placer.dev/hold"
 _DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -50,7 +50,7 @@ class Ownership:
     Parameters
     ----------
     scheduler_name
-        The name that makes a pod ours, ``*``: any name; None: any name offline, ``placer`` in a cluster.
+        ``*``: any name; None: any offline, ``placer`` in a cluster.
     cluster
         Whether the objects are those of a live cluster that will be written to.
     gates
@@ -62,7 +62,7 @@ class Ownership:
     gates: bool = False
 
     def state(self, pod: PodManifest) -> PodState | None:
-        """What a pod is to us; None where it neither holds room nor asks us for any."""
+        """State of a pod; None where it neither holds room nor asks us for any."""
         phase = pod.status.phase if pod.status is not None else None
         if phase in TERMINAL_PHASES:
             return None
@@ -115,7 +115,7 @@ def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
 
 
 def pending_by_scheduler(pods: Iterable[PodManifest], ownership: Ownership) -> dict[str, int]:
-    """Count the pods that are ours to place by the scheduler that they name, the most first."""
+    """Scheduler to how many of our pending pods name it, the most first."""
     return _most_first(Counter(scheduler_of(pod) for pod in pods if ownership.state(pod) is PodState.PENDING))
 
 
@@ -133,6 +133,6 @@ def _waits_for_a_node(pod: PodManifest) -> bool:
 
 
 def _waits(pod: PodManifest) -> bool:
-    """Whether a pod without a node waits for one: it has not begun and is not being deleted."""
+    """The pod has not begun and is not being deleted."""
     phase = pod.status.phase if pod.status is not None else None
     return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

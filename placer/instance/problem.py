@@ -1,10 +1,4 @@
-"""The problem by name: nodes, pods, gangs, the tier tree, queues, the policy, and the instance that holds them all.
-
-Which nodes a pod may use at all (C3) is in one canonical, hashable form, :class:`Constraints`: tolerations against
-taints, the node selector, required node affinity, and the node affinity of bound volumes. Pods made from one template
-share one object. Source: component-helpers ``scheduling/corev1/nodeaffinity`` and core/v1
-``Toleration.ToleratesTaint``.
-"""
+"""The problem by name: pods, gangs, queues, the policy, and the instance that holds them and all nodes."""
 
 from __future__ import annotations
 
@@ -17,292 +11,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
-from placer.instance.keys import GroupKey, Key, label_word
+from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import NO_NEIGHBOURS, Neighbours
+from placer.instance.nodes import TopologyTree
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.findings import Finding
+    from placer.instance.nodes import Constraints, Node, NodeMark
     from placer.instance.numa.numa_values import NumaDemand, NumaNode
-
-__all__ = [
-    "ANY_SCHEDULER",
-    "DEFAULT_OS",
-    "LEVELS",
-    "NAMESPACE_LABEL",
-    "NO_NEIGHBOURS",
-    "NO_TIER",
-    "OS_LABEL",
-    "AffinityTerm",
-    "Constraints",
-    "DisruptionBudget",
-    "DomainUnit",
-    "Group",
-    "HostPort",
-    "HyperNode",
-    "Instance",
-    "Neighbours",
-    "NetworkTopology",
-    "Node",
-    "NodeMark",
-    "Pod",
-    "PodSelector",
-    "PodState",
-    "Policy",
-    "Queue",
-    "Requirement",
-    "SetAside",
-    "SpreadLimit",
-    "SubGroup",
-    "SubGroupPolicy",
-    "Taint",
-    "Term",
-    "Toleration",
-    "TopologyTree",
-    "group_of_one",
-]
-
-
-#: Every kubelet labels its node with this.
-OS_LABEL = "kubernetes.io/os"
-#: Operating system of a node that does not say.
-DEFAULT_OS = "linux"
-#: The API server labels every namespace with its name.
-NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
-#: Field of a node, for terms: the policy of its kubelet's Topology Manager.
-TOPOLOGY_POLICY = "topologyManagerPolicy"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Taint:
-    """A taint of a node; ``effect`` is NoSchedule or NoExecute (others keep no pod off)."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Toleration:
-    """A toleration as written; empty ``key`` with Exists tolerates all, empty ``effect`` every effect."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Whether a pod with this toleration may be on a node with ``taint``."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        if self.operator == "Exists":
-            return True
-        return bool(self.key) and self.value == taint.value
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Requirement:
-    """One expression of a node selector: ``key operator values`` with In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def holds(self, value: str | None) -> bool:
-        """Whether a label of this value (None: absent) meets the requirement."""
-        match self.operator:
-            case "In":
-                return value is not None and value in self.values
-            case "NotIn":
-                return value is None or value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-            case "Gt" | "Lt":
-                return self._compares(value)
-        return False
-
-    def _compares(self, value: str | None) -> bool:
-        if value is None or len(self.values) != 1:
-            return False
-        try:
-            label, bound = int(value), int(self.values[0])
-        except ValueError:
-            return False
-        return label > bound if self.operator == "Gt" else label < bound
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Term:
-    """A node selector term: all label ``expressions`` and ``fields`` (metadata.name) hold; empty: no match."""
-
-    expressions: tuple[Requirement, ...] = ()
-    fields: tuple[Requirement, ...] = ()
-
-    def matches(self, node: Node) -> bool:
-        """Whether the node meets every requirement of this term."""
-        if not self.expressions and not self.fields:
-            return False
-        if not all(requirement.holds(node.labels.get(requirement.key)) for requirement in self.expressions):
-            return False
-        return all(requirement.holds(node.field(requirement.key)) for requirement in self.fields)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class NodeMark:
-    """A limit to nodes that is no part of a pod's spec: its queue states it, or a mark of another system.
-
-    Parameters
-    ----------
-    refusal
-        Why a node is not eligible that the term does not match, in a few words.
-    term
-        What the node must be.
-    """
-
-    refusal: str
-    term: Term
-
-    @property
-    def asks_kubelet(self) -> bool:
-        """Whether it is about the policy of a node's kubelet, which a NodeResourceTopology tells."""
-        return any(each.key == TOPOLOGY_POLICY for each in self.term.fields)
-
-
-def _is_matched(terms: Iterable[Term], node: Node) -> bool:
-    """Whether any of some terms matches a node."""
-    return any(term.matches(node) for term in terms)
-
-
-#: How the keys of taints begin by which Kubernetes says how a node is.
-_STATE_TAINTS = "node.kubernetes.io/"
-
-
-@dataclass(frozen=True, slots=True)
-class Constraints:
-    """What a pod asks of a node's own properties.
-
-    Parameters
-    ----------
-    tolerations
-        Sorted tolerations of the pod.
-    selector
-        ``nodeSelector`` as sorted (label, value) pairs; all must hold.
-    required
-        Each entry is a list of terms of which at least one must match: the required node affinity, and one entry per
-        bound volume with node affinity.
-    os
-        Operating system that the pod is made for, whose kubelets alone admit it; empty: any.
-    marks
-        What its queue and marks of other systems ask of a node, sorted; all must hold.
-    """
-
-    tolerations: tuple[Toleration, ...] = ()
-    selector: tuple[tuple[str, str], ...] = ()
-    required: tuple[tuple[Term, ...], ...] = ()
-    os: str = ""
-    marks: tuple[NodeMark, ...] = ()
-
-    @property
-    def os_terms(self) -> tuple[Term, ...]:
-        """Terms of which one must match for the operating system; empty where any will do."""
-        if not self.os:
-            return ()
-        labelled = Term((Requirement(OS_LABEL, "In", (self.os,)),))
-        return (labelled, Term((Requirement(OS_LABEL, "DoesNotExist"),))) if self.os == DEFAULT_OS else (labelled,)
-
-    def admits(self, node: Node) -> bool:
-        """Whether a pod with these constraints may be bound to ``node`` (C3)."""
-        return self.refusal(node) is None
-
-    def refusal(self, node: Node) -> str | None:
-        """Why the node is not eligible, in a few words; None where it is."""
-        if not node.ready:
-            return "node is not Ready"
-        return self._repelled(node) or self.mismatch(node)
-
-    def refusals(self, node: Node) -> list[str]:
-        """Every reason why the node is not eligible; taints that say once more how it is are left out."""
-        found = [] if node.ready else ["node is not Ready"]
-        sound = replace(node, ready=True, taints=())
-        found += [text for text in (self._repelled(sound),) if text is not None]
-        for taint in node.taints:
-            text = self._repelled(replace(sound, unschedulable=False, taints=(taint,)))
-            if text is not None and not (found and taint.key.startswith(_STATE_TAINTS)):
-                found.append(text)
-        return [*found, *(text for text in (self.mismatch(node),) if text is not None)]
-
-    def _repelled(self, node: Node) -> str | None:
-        """What keeps pods off the node and is not tolerated."""
-        if node.unschedulable and not self._tolerated(Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")):
-            return "node is unschedulable"
-        taint = self.untolerated(node)
-        if taint is not None:
-            return f"untolerated taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
-        return None
-
-    def untolerated(self, node: Node) -> Taint | None:
-        """Return the first taint of a node that these tolerations do not bear."""
-        return next((taint for taint in node.taints if not self._tolerated(taint)), None)
-
-    def mismatch(self, node: Node) -> str | None:
-        """What the node should be by its labels and is not."""
-        for label, value in self.selector:
-            if node.labels.get(label) != value:
-                return f"node selector {label}={label_word(value)}"
-        if not all(_is_matched(terms, node) for terms in self.required):
-            return "required node affinity"
-        if self.os and not _is_matched(self.os_terms, node):
-            return f"operating system other than {self.os}"
-        return next((each.refusal for each in self.marks if not each.term.matches(node)), None)
-
-    def _tolerated(self, taint: Taint) -> bool:
-        return any(toleration.tolerates(taint) for toleration in self.tolerations)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A Kubernetes node.
-
-    Parameters
-    ----------
-    name
-        ``metadata.name``.
-    allocatable
-        ``status.allocatable``: milli-cpu, bytes, counts; ``pods`` included.
-    labels
-        ``metadata.labels``.
-    taints
-        The NoSchedule and NoExecute ones only.
-    unschedulable
-        ``spec.unschedulable`` (cordoned).
-    ready
-        False where a Ready condition says anything but True.
-    numa
-        Its NUMA zones and its kubelet's policy (C10); None where no NodeResourceTopology tells of them.
-    topology_policy
-        That policy, where C10 is off, too; empty where no NodeResourceTopology tells of it.
-    """
-
-    name: str
-    allocatable: Resources
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...] = ()
-    unschedulable: bool = False
-    ready: bool = True
-    numa: NumaNode | None = None
-    topology_policy: str = ""
-
-    def field(self, key: str) -> str | None:
-        """The value of a field that terms ask for; None where there is none."""
-        return self.name if key == "metadata.name" else self.topology_policy or None if key == TOPOLOGY_POLICY else None
 
 
 class PodState(Enum):
-    """What a pod is to us."""
+    """Whether a pod is placer's to place, runs, is being deleted, or is nominated."""
 
     PENDING = "pending"  #: ours to place
     BOUND = "bound"  #: has a node and runs or will; keeps it (C1)
@@ -311,7 +32,7 @@ class PodState(Enum):
 
     @property
     def on_node(self) -> bool:
-        """Whether the pod is on its node, running or being deleted, and so takes what rules limit."""
+        """Whether the pod is on its node, running or being deleted, so that it takes what rules limit."""
         return self in (PodState.BOUND, PodState.TERMINATING)
 
 
@@ -328,171 +49,7 @@ class HostPort(NamedTuple):
         return same_port and (self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip))
 
 
-@dataclass(frozen=True, slots=True)
-class PodSelector:
-    """Which pods a term or a spread constraint means.
-
-    Parameters
-    ----------
-    namespaces
-        Names of namespaces whose pods are meant, sorted.
-    namespace_requirements
-        Labels by which further namespaces are meant, none of them: all; None: no further ones.
-    requirements
-        Labels that a pod must have, ``matchLabelKeys`` and ``mismatchLabelKeys`` among them; none: every pod; None (no
-        ``labelSelector``): no pod at all.
-    """
-
-    namespaces: tuple[str, ...]
-    namespace_requirements: tuple[Requirement, ...] | None
-    requirements: tuple[Requirement, ...] | None
-
-    def matches(self, pod: Pod, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether a pod is meant; a namespace that is not among those with labels has its name as its only one."""
-        if self.requirements is None:
-            return False
-        if not all(each.holds(pod.labels.get(each.key)) for each in self.requirements):
-            return False
-        if pod.namespace in self.namespaces:
-            return True
-        if self.namespace_requirements is None:
-            return False
-        labels = {NAMESPACE_LABEL: pod.namespace, **namespace_labels.get(pod.namespace, {})}
-        return all(each.holds(labels.get(each.key)) for each in self.namespace_requirements)
-
-
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
-    """A required term of pod affinity (C12) or anti-affinity (C13).
-
-    Parameters
-    ----------
-    topology_key
-        Node label; nodes of one value of it are one domain, a node without it is in none.
-    pods
-        The pods to be near, or to be kept away from.
-    """
-
-    topology_key: str
-    pods: PodSelector
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadLimit:
-    """A topology spread constraint with DoNotSchedule (C14).
-
-    Parameters
-    ----------
-    topology_key
-        Node label; nodes of one value of it are one domain.
-    pods
-        The pods that are counted, all of the pod's own namespace.
-    max_skew
-        By how many pods a domain may have more than the one that has fewest, at least 1.
-    min_domains
-        With fewer domains the fewest is taken to be 0.
-    keys
-        Node labels that a node must have to count at all: those of all the pod's constraints with DoNotSchedule.
-    counted
-        What else a node must have to count: tolerations under ``nodeTaintsPolicy: Honor``, node selector and required
-        node affinity under ``nodeAffinityPolicy: Honor``.
-    """
-
-    topology_key: str
-    pods: PodSelector
-    max_skew: int
-    min_domains: int
-    keys: tuple[str, ...]
-    counted: Constraints
-
-    def counts(self, node: Node) -> bool:
-        """Whether pods on a node count, and its domain with them."""
-        if any(key not in node.labels for key in self.keys):
-            return False
-        return self.counted.mismatch(node) is None and self.counted.untolerated(node) is None
-
-
-@dataclass(frozen=True, slots=True)
-class DomainUnit:
-    """Pods that must all be in one domain of a node label (C7 by label), maybe in one of their own (C15).
-
-    Parameters
-    ----------
-    name
-        Of what they are, as people read it: a PodGroup, a child Job of a JobSet, a replica or subgroup of a
-        LeaderWorkerSet. Pods of one name and key are one unit.
-    topology_key
-        Node label; nodes of one value of it are one domain, a node without it is in none.
-    exclusive
-        Whether no other unit that is exclusive in the same key may have a pod in its domain.
-    """
-
-    name: str
-    topology_key: str
-    exclusive: bool = False
-
-    def keeps_off(self, other: DomainUnit) -> bool:
-        """Whether the two may not be in one domain (C15)."""
-        alone = self.exclusive and other.exclusive
-        return alone and self != other and self.topology_key == other.topology_key
-
-
-@dataclass(frozen=True, slots=True)
-class ChildJob:
-    """That a pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
-
-    Parameters
-    ----------
-    topology_key
-        Node label.
-    exclusive
-        Whether the pod's own Job is exclusive in it: no pod of one that is not may be in its domain.
-    """
-
-    topology_key: str
-    exclusive: bool
-
-    @property
-    def opposite(self) -> ChildJob:
-        """The pods that it keeps off."""
-        return ChildJob(self.topology_key, not self.exclusive)
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """What a pod asks of the pods around it; shared between equal pods.
-
-    Parameters
-    ----------
-    affinity
-        Required terms of pod affinity (C12), sorted, each once.
-    anti_affinity
-        Required terms of pod anti-affinity (C13), sorted, each once.
-    spread
-        Spread constraints that forbid (C14), sorted, each once.
-    units
-        The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
-        exclusive.
-    jobs
-        What it is to exclusive Jobs of JobSets (C15), one for each of their keys.
-    """
-
-    affinity: tuple[AffinityTerm, ...] = ()
-    anti_affinity: tuple[AffinityTerm, ...] = ()
-    spread: tuple[SpreadLimit, ...] = ()
-    units: tuple[DomainUnit, ...] = ()
-    jobs: tuple[ChildJob, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
-
-
-#: A pod that asks nothing of others.
-NO_NEIGHBOURS = Neighbours()
-
-
-#: Ends why a pod is protected where a mark of another system does it.
+#: Ends a protection's words where a mark of another system gives it.
 BY_MARK = " protects it"
 
 
@@ -502,55 +59,45 @@ class Pod:
 
     Parameters
     ----------
-    namespace, name
-        Its key.
-    state
-        See :class:`PodState`.
     requests
         By the Kubernetes formula, ``pods: 1`` included.
     constraints
-        What it asks of nodes (C3); shared between equal pods.
-    host_ports
-        Ports it takes on the node (C2).
+        Shared between equal pods.
     node
-        The node it is bound to (or nominated to); None while pending. May name a node that is not in the instance.
+        Where it is bound or nominated to; None while pending. May name a node that is not in the instance.
     priority
-        Its own priority (spec.priority, else its class, else the global default class, else 0).
+        spec.priority, else its class, else the global default class, else 0.
     group
-        The PodGroup it names, or for a pending pod without one the group of its own name; None otherwise.
+        The PodGroup that it names, or for a pending pod without one the group of its own name.
     sub_group
         Index into the group's ``sub_groups``; None where no policy takes it.
     role
         ``volcano.sh/task-spec``; empty where absent.
     queue
-        Name of the Volcano queue whose capability it counts against (C11); None: in no queue.
+        Whose capability it counts against (C11); None: in no queue.
     created
-        Seconds since the epoch; 0.0 where the object does not say.
+        Seconds since the epoch; 0.0 where absent.
     daemon
         DaemonSet or static pod: does not make its node count as used (O4).
     app_group
-        Namespace and name of the AppGroup it is of (C8, C9, O3); None: of none.
+        Namespace and name (C8, C9, O3).
     workload
-        Its workload there; None where it is of none that the AppGroup knows, so that it has no dependencies.
+        None where its AppGroup does not know it, so that it has no dependencies.
     numa
-        What it asks of the NUMA zones of its node (C10); None where no kubelet would align anything of it, and in an
-        instance without zones.
-    labels
-        ``metadata.labels``, by which other pods mean it.
-    neighbours
-        What it asks of the pods around it (C7 by label, C12 to C15).
+        C10; None where no kubelet would align anything of it, and in an instance without zones.
     unsupported
-        Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
+        Fields that ask for more than is modelled (C4), as ``field: what``; such a pod is never bound.
     protected
-        Why it is never disturbed, whatever would be gained (D2), of a bound pod; empty where it may be.
+        Why a bound pod is never disturbed, whatever would be gained (D2); empty where it may be.
     never_preempts
-        ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
-        Other schedulers do (``policies``), and passes that make room.
+        ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; for other schedulers and passes that make
+        room, since no rule looks at it.
     text_bytes
         Of its labels and annotations; no rule looks at it.
     running_priority
-        Of a unit that it is while it runs (D1), where that is not its own: it states none and its group has one, or
-        the class of its group counts and is more.
+        Priority as a unit while it runs (D1), where that is not its own: it states none and its group has one, or the
+        class
+        of its group counts and is more.
     """
 
     namespace: str
@@ -585,7 +132,7 @@ class Pod:
 
     @property
     def unit_priority(self) -> int:
-        """Priority of the unit that it is where it goes alone; no unit that it is of has a lower one (D1)."""
+        """Priority of the unit that it is alone; no unit that it is of has a lower one (D1)."""
         return self.priority if self.running_priority is None else self.running_priority
 
     @property
@@ -605,12 +152,12 @@ class NetworkTopology:
     Parameters
     ----------
     hard
-        ``mode: hard`` (also where mode is absent); soft never forbids.
+        ``mode: hard``, also where mode is absent; soft never forbids.
     highest_tier
-        ``highestTierAllowed``, or the tier that ``highestTierName`` names; None where neither is set; :data:`NO_TIER`
-        where the name is unknown or ambiguous.
+        ``highestTierAllowed``, or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is
+        unknown or ambiguous.
     tier_name
-        ``highestTierName`` as it is written; empty where there is none.
+        ``highestTierName`` as written; empty: absent.
     """
 
     hard: bool
@@ -619,7 +166,7 @@ class NetworkTopology:
 
     @property
     def limit(self) -> int | None:
-        """The tier that must not be exceeded (C7); None where there is no limit."""
+        """The tier that must not be exceeded (C7); None: no limit."""
         return self.highest_tier if self.hard else None
 
     @property
@@ -637,16 +184,7 @@ class NetworkTopology:
 class SubGroupPolicy:
     """One ``subGroupPolicy`` of a PodGroup: every set of pods it makes is a gang of at least ``size`` (C6).
 
-    Parameters
-    ----------
-    name
-        Its name.
-    size
-        ``subGroupSize``: the least pods a subgroup may end with, at least 1.
-    min_sub_groups
-        How many ready subgroups the group needs of this policy (C5); 0: none in particular.
-    topology
-        What each of its subgroups asks of the tree; None: nothing.
+    ``size`` is at least 1; ``min_sub_groups`` of its subgroups must be ready (C5), 0: none in particular.
     """
 
     name: str
@@ -662,13 +200,11 @@ class SubGroup:
     Parameters
     ----------
     name
-        Policy name and label values joined by ``-`` (for people; not necessarily unique).
+        Policy name and label values joined by ``-``: for people, since it need not be unique.
     policy
         Index into the group's ``policies``.
     pending
         Our pending pods, sorted.
-    bound
-        Pods that run already.
     succeeded
         Members that finished and count as placed (Volcano only).
     """
@@ -691,38 +227,36 @@ class Group:
 
     Parameters
     ----------
-    key
-        Its identity.
     min_member
         Least placed pods (C5).
     min_task_member
-        Least placed pods per role, as they are checked: empty where ``minMember`` is below their sum.
+        Least placed pods per role; empty where ``minMember`` is below their sum, since Volcano then checks none.
     topology
-        What the whole group asks of the tree; None: nothing. Policy ``locality: all`` is applied already.
-    policies, sub_groups
-        See there; ``sub_groups`` has one entry per set that has a pod.
+        For the whole group; ``locality: all`` of the Policy is applied already.
+    sub_groups
+        One entry per set that has a pod.
     queue
-        Volcano queue of the PodGroup; None: in none.
+        None: in none.
     priority
         Compared in O1, higher first.
     created
         Seconds since the epoch, for ties.
     pending
-        Our pending pods, sorted; those that are unsupported included.
+        Our pending pods, sorted, unsupported ones included.
     bound
-        Members that run (not terminating).
+        Members that run and are not terminating.
     succeeded
         Members that finished and count as placed, by role (Volcano only).
     finished
-        All members that succeeded, those among them that count no more; no rule looks at it.
+        All members that succeeded, whether they count or not; no rule looks at it.
     min_resources
-        ``minResources``; no rule looks at it, other schedulers do (``policies``).
+        ``minResources``; for other schedulers (``policies``), since no rule looks at it.
     class_priority
-        Of the class that its PodGroup names; None: none. Other schedulers go by it whatever its pods state.
+        Of its PodGroup's class; None: none. Other schedulers use it whatever the pods state.
     invalid
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     disrupted_whole
-        Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
+        Its pods are disturbed together (``disruptionMode: all``), even where some alone would leave it ready (D1).
     stated
         The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
     """
@@ -748,7 +282,7 @@ class Group:
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:
-        """How near all of its pods, and those of each kind of its subgroups, must or should be."""
+        """Limits of the whole group and of each of its policies."""
         asked = (self.topology, *(policy.topology for policy in self.policies))
         return tuple(each for each in asked if each is not None)
 
@@ -786,25 +320,21 @@ def group_of_one(pod: Pod) -> Group | None:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue and what may run in it.
+    """A queue and its limits on pods.
 
     Parameters
     ----------
-    name
-        Its name.
     capability
-        Most that pods in the queue may request, per resource listed (an explicit 0 is a limit); empty: unlimited.
-        Units as in :class:`~placer.quantity.Resources`.
+        Most that its pods may request, per resource listed (an explicit 0 is a limit), in units of
+        :class:`~placer.quantity.Resources`.
     parent
         The queue whose capability binds too; None at the root, and where the parent is not there.
-    open
-        False: takes no new pods.
     weight
-        What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+        Its share compared with others; for other schedulers (``policies``), since no rule looks at it.
     reclaimable
         False: what runs in it goes only for a group of the queue, of a higher priority (D2).
     marks
-        What it asks of the nodes of its pods, by itself or by the nearest queue above it that asks (C3).
+        Limits to the nodes of its pods, from itself or the nearest queue above that states any (C3).
     namespaces
         Those whose pods it takes; None: any.
     """
@@ -830,16 +360,14 @@ class DisruptionBudget:
 
     Parameters
     ----------
-    key
-        Namespace and name of the PodDisruptionBudget.
     pods
         The bound pods that it means.
     allowed
-        The most of them that may be disturbed, at least 0.
+        The most that may be disturbed, at least 0.
     kept
-        How many of them must run, where that was counted from the pods that are there; None: a status said ``allowed``.
+        How many must run, counted from the pods that are there; None: a status said ``allowed``.
     of_policy
-        No PodDisruptionBudget says so but ``maxPods`` of the Policy of that name, of all bound pods.
+        The limit is ``maxPods`` of the Policy of that name, over all bound pods.
     """
 
     key: Key
@@ -858,92 +386,6 @@ class DisruptionBudget:
         return replace(self, pods=left, allowed=self.allowed if self.kept is None else max(0, len(left) - self.kept))
 
 
-@dataclass(frozen=True, slots=True)
-class HyperNode:
-    """A network domain.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    tier
-        Lower is nearer; below its parent's.
-    tier_name
-        ``spec.tierName``; empty where absent.
-    parent
-        Name of the HyperNode it is a member of; None at a root (only the virtual root is above).
-    children
-        Names of its member HyperNodes, sorted.
-    nodes
-        Names of existing nodes that are direct members of it, sorted; a HyperNode with any is a *leaf HyperNode*.
-    """
-
-    name: str
-    tier: int
-    tier_name: str = ""
-    parent: str | None = None
-    children: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TopologyTree:
-    """All sound HyperNodes and the virtual root above them.
-
-    A node belongs to the lowest HyperNode that lists it (its *leaf*), and with it to all ancestors of that one. Tiers
-    strictly grow towards the root. Broken HyperNodes are not here; they are findings.
-
-    Parameters
-    ----------
-    hyper_nodes
-        Name to HyperNode, sorted by name.
-    root_tier
-        Tier of the virtual root: 1 + the highest tier of all HyperNode objects, those left out included; 1 without any.
-    left_out
-        Names of the broken HyperNodes and of their ancestors, sorted.
-    """
-
-    hyper_nodes: Mapping[str, HyperNode]
-    root_tier: int = 1
-    left_out: tuple[str, ...] = ()
-
-    @cached_property
-    def leaf(self) -> Mapping[str, str]:
-        """Node name to the name of its leaf HyperNode; a node in no HyperNode is absent."""
-        lowest: dict[str, str] = {}
-        for hyper_node in sorted(self.hyper_nodes.values(), key=lambda h: -h.tier):
-            lowest.update(dict.fromkeys(hyper_node.nodes, hyper_node.name))
-        return lowest
-
-    @cached_property
-    def paths(self) -> Mapping[str, tuple[str, ...]]:
-        """HyperNode name to itself and its ancestors, lowest first (the virtual root left out)."""
-        found: dict[str, tuple[str, ...]] = {}
-        for hyper_node in sorted(self.hyper_nodes.values(), key=lambda h: -h.tier):
-            above = found[hyper_node.parent] if hyper_node.parent is not None else ()
-            found[hyper_node.name] = (hyper_node.name, *above)
-        return found
-
-    def path(self, node: str) -> tuple[str, ...]:
-        """HyperNodes that hold the node, lowest first; empty where it lies only under the virtual root."""
-        leaf = self.leaf.get(node)
-        return () if leaf is None else self.paths[leaf]
-
-    def smallest_common(self, nodes: Iterable[str]) -> str | None:
-        """Lowest HyperNode that holds all the nodes; None is the virtual root (also for no node at all)."""
-        common: tuple[str, ...] | None = None
-        for node in set(nodes):
-            path = self.path(node)
-            common = path if common is None else tuple(name for name in common if name in path)
-            if not common:
-                return None
-        return common[0] if common else None
-
-    def tier(self, hyper_node: str | None) -> int:
-        """Tier of a HyperNode; None is the virtual root."""
-        return self.root_tier if hyper_node is None else self.hyper_nodes[hyper_node].tier
-
-
 #: O1..O4 in the default order.
 LEVELS = ("placed", "locality", "networkCost", "packing")
 
@@ -955,11 +397,11 @@ class Policy:
     Parameters
     ----------
     levels
-        The levels that decide, in the order they are compared.
+        In the order they are compared.
     network_cost
         ``all`` or ``majority`` (C8).
     network_topology, network_weights
-        Which NetworkTopology (``namespace/name``) and which list of it; None: as models/reading.md says.
+        ``namespace/name`` of a NetworkTopology, and which list of it; None: as models/reading.md says.
     topology_keys
         Node labels, nearest first, that make the tree where no HyperNode is given.
     locality_all
@@ -971,7 +413,7 @@ class Policy:
     gangs_of_owners
         Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
     class_decides
-        The class that a PodGroup names is its priority, whatever its pods state.
+        A PodGroup's class is its priority, whatever its pods state.
     evicts, moves
         A pass may evict pods of lower priority, or move pods, where a group is not admitted otherwise.
     """
@@ -998,12 +440,7 @@ ANY_SCHEDULER = "*"
 class SetAside:
     """How many pods wait for a node and are not ours to place; each counts once.
 
-    Parameters
-    ----------
-    other_schedulers
-        Name of another scheduler to its pending pods without scheduling gates, the most first.
-    gated
-        Pods that a scheduling gate holds back, of whichever scheduler.
+    ``other_schedulers`` has the most pods first and no gated ones; ``gated`` counts those of every scheduler.
     """
 
     other_schedulers: Mapping[str, int] = field(default_factory=dict)
@@ -1021,57 +458,44 @@ MICRO = 10**6
 
 @dataclass(frozen=True)
 class Instance:
-    """The problem.
+    """The problem. Mappings by name or key are sorted by it unless their entry says otherwise.
 
     Parameters
     ----------
-    nodes
-        Name to node, sorted by name.
     pods
-        Key to pod, sorted by key: pending ones of ours, bound, terminating and nominated ones.
+        Pending ones of ours, bound, terminating and nominated ones.
     groups
-        Every PodGroup, and one group per pending pod that names none; sorted by key.
-    topology
-        The tier tree.
-    queues
-        Volcano queues by name.
-    policy
-        What decides.
+        Every PodGroup, and one group per pending pod that names none.
     app_groups
-        AppGroups by key, sorted, those without pods included.
+        AppGroups without pods included.
     network
-        The NetworkTopology that decides; None: there is none, so C8, C9 and O3 do not apply.
+        The NetworkTopology that decides; None: C8, C9 and O3 do not apply.
     namespaces
-        Namespace to its labels; one that is not there has its name as its only label.
+        Labels; a namespace without entry has its name as its only label.
     network_costs
-        Every NetworkTopology to its lists, by name, to costs of links, for schedulers that are told which one counts.
-    findings
-        What cannot be as meant, sorted.
+        Every NetworkTopology to its lists, by name, to costs of links: for schedulers that choose another one.
     digest
-        SHA-256 of the text the instance was read from, hexadecimal; empty where it was made otherwise.
+        SHA-256 of the text it was read from, hexadecimal; empty where it was made otherwise.
     skipped
-        Objects of kinds that placer does not read: kind to count.
+        Kinds that placer does not read, with counts.
     scheduler_name
         Whose pending pods are ours; None: any scheduler's.
     schedulers
         Scheduler to how many of our pending pods name it, the most first.
     of_cluster
-        Whether it is what was in a cluster (``placer snapshot``).
-    set_aside
-        Pods that wait and are not ours.
+        Whether it comes from a cluster (``placer snapshot``).
     absent_work
-        Suspended and gated work, counted and named: a sentence each.
+        Suspended and gated work: a sentence each.
     budgets
-        Disruption budgets that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
+        Those that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
     may_evict, may_move
-        Whether anything may be evicted, and moved (D3): who asks by name may have both.
+        D3; a user who asks by name may have both.
     moves_only
-        Nothing may be evicted, and units of any priority may be moved (D3): where lost nodes are repaired or room is
-        made for what is wanted.
+        Nothing may be evicted, and units of any priority may be moved (D3): to repair lost nodes or make wanted room.
     most_moves
-        No placement may move more pods; None: it may move any number.
+        No placement may move more pods; None: any number.
     beyond_budget
-        Pods that wait since their namespace spends more than its budget, and the words for it
+        Pods that wait since their namespace exceeds its budget, and the words for it
         (:mod:`placer.instance.namespace_budget`).
     """
 
@@ -1110,7 +534,7 @@ class Instance:
         return f"<Instance: {sizes}, {waiting}{findings}>"
 
     def __dir__(self) -> list[str]:
-        """Names that readers look for, without those that only methods ask."""
+        """Names for readers, without those that only methods ask."""
         return [name for name in super().__dir__() if name not in _FOR_METHODS]
 
     @cached_property
@@ -1120,7 +544,7 @@ class Instance:
 
     @cached_property
     def held(self) -> Mapping[str, Resources]:
-        """Node name to what bound, terminating and nominated pods take of it; an untouched node is absent."""
+        """Node to the amounts that bound, terminating and nominated pods take; an untouched node is absent."""
         sums: dict[str, dict[str, int]] = {}
         for pod in self.pods.values():
             if pod.node is not None:
@@ -1136,11 +560,11 @@ class Instance:
         return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
 
     def unoffered(self, pod: Pod) -> list[str]:
-        """Resources that a pod asks for and no node offers: nothing but other nodes would let it run."""
+        """Resources that a pod asks for and no node offers, so only other nodes would let it run."""
         return [name for name, amount in pod.requests.items() if amount > 0 and name not in self.offered]
 
     def keeping_held(self, **changes: Any) -> Instance:
-        """The instance with fields changed that make no node hold more or less; ``held`` is not summed up anew."""
+        """With fields changed that make no node hold more or less, so ``held`` need not be summed again."""
         found = replace(self, **changes)
         vars(found)["held"] = self.held
         return found
@@ -1151,7 +575,7 @@ class Instance:
         return self.weights_of(self.pending)
 
     def weights_of(self, pods: Iterable[Pod]) -> dict[Key, int]:
-        """Weight of each of some pods in micro-nodes, whether they are pending or run."""
+        """Weight in micro-nodes, of pending and running pods alike."""
         shares = self.average_shares
         cache: dict[Resources, int] = {}
         found = {}
@@ -1179,7 +603,7 @@ class Instance:
 
     @cached_property
     def need_weights(self) -> Mapping[GroupKey, int]:
-        """What each group needs at least, in micro-nodes: its share in ``admitted`` where it is ready."""
+        """Least need of each group in micro-nodes: its share in ``admitted`` where it is ready."""
         return {
             key: sum(sorted(self.weights[pod] for pod in group.pending)[: group.need]) if group.pending else 0
             for key, group in self.groups.items()
@@ -1201,12 +625,12 @@ class Instance:
 
     @cached_property
     def bound_spreads(self) -> Mapping[tuple[Key, str], Spread]:
-        """AppGroup and workload to where its bound pods are; one without any, and all without a network, are absent."""
+        """AppGroup and workload to the nodes of its bound pods; absent: none bound, or no network."""
         return self._spreads(PodState.BOUND)
 
     @cached_property
     def leaving_spreads(self) -> Mapping[tuple[Key, str], Spread]:
-        """The same of its terminating pods, which hold bandwidth (C9) and count for nothing else."""
+        """The same of terminating pods, which hold bandwidth (C9) and count for nothing else."""
         return self._spreads(PodState.TERMINATING)
 
     def _spreads(self, state: PodState) -> dict[tuple[Key, str], Spread]:
@@ -1220,14 +644,14 @@ class Instance:
 
     @cached_property
     def aligning_nodes(self) -> Mapping[str, NumaNode]:
-        """The zones of nodes whose kubelets refuse pods that they cannot align, sorted by node: where C10 applies."""
+        """Zones of nodes whose kubelets refuse pods that they cannot align (C10), sorted by node."""
         if "C10" in self.policy.rules_off:
             return {}
         numa = {name: node.numa for name, node in self.nodes.items() if node.numa is not None}
         return {name: node for name, node in numa.items() if node.strict}
 
     def queue_path(self, queue: str | None) -> tuple[str, ...]:
-        """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""
+        """The queue and its ancestors, as far as they are known; empty: no known queue."""
         path: list[str] = []
         while queue is not None and queue in self.queues and queue not in path:
             path.append(queue)
@@ -1235,7 +659,7 @@ class Instance:
         return tuple(path)
 
     def keeping_queue(self, pod: Pod) -> str | None:
-        """The queue of a pod where it is not reclaimable (D2); None: there is none, or it is."""
+        """The queue of a pod where it is not reclaimable (D2), else None."""
         queue = self.queues.get(pod.queue or "")
         return None if queue is None or queue.reclaimable else queue.name
 
@@ -1245,13 +669,10 @@ class Instance:
         return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None, namespace: str | None) -> str | None:
-        """The first queue on the way up from ``queue`` that takes no new pods of a namespace (None: of any); None where
-        there is no such queue (C11).
-        """
+        """The first queue from ``queue`` upwards that takes no new pods of a namespace (None: of any), else None."""
         return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
 
 
-#: Names of an instance that say nothing to who reads one.
 _FOR_METHODS = (
     *("aligning_nodes", "average_shares", "bound_spreads", "closed_queue", "keeping_held", "keeping_queue"),
     *("leaving_spreads", "may_evict", "may_move", "most_moves", "moves_only", "need_weights", "queue_path"),
@@ -1264,6 +685,5 @@ def _counted(count: int, word: str) -> str:
 
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:
-    """Largest share over the requested resources, floored, at least 1."""
     largest = max((amount * shares[name] for name, amount in requests.items() if name in shares), default=Fraction(0))
     return max(1, largest.numerator // largest.denominator)

@@ -1,7 +1,6 @@
 """Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1).
 
-Source of the priorities (the number in the spec, else the class, else the global default, else 0): the Priority
-admission plugin of Kubernetes.
+Priorities follow the Priority admission plugin of Kubernetes: the number in the spec, the class, the global default, 0.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings
 from placer.instance.node_marks import queue_marks
-from placer.instance.problem import NodeMark, Queue
+from placer.instance.nodes import NodeMark
+from placer.instance.problem import Queue
 from placer.kube.base import Metadata
 from placer.quantity import CPU, NANO
 
@@ -29,15 +29,15 @@ QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 #: Annotation of a Queue: the namespaces whose pods it takes, with commas.
 NAMESPACES = "placer.dev/namespaces"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-#: The queue that Volcano's CRD fills in, and the one above all; they bind only where there are such objects.
+#: These bind only where there are such objects.
 _DEFAULT_QUEUE, _ROOT_QUEUE = "default", "root"
 _CLOSED = "Closed"
 
 
 class Queues:
-    """The queues of an instance, and who is in which: by name, by PodGroup, or by the annotation of a Namespace.
+    """Who is in which queue: by name, by PodGroup, or by the annotation of a Namespace.
 
-    Findings are queues that are named and not there, and circles of parents.
+    Findings are absent queues that are named, and circles of parents.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Queues:
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup: only the one that its own annotation names."""
+        """Queue of a pod in no Volcano PodGroup, by its own annotation alone."""
         named = self.named(metadata)
         return self._known(named, f"Pod {key}") if named else None
 
     def marks(self, name: str | None) -> tuple[NodeMark, ...]:
-        """What a queue asks of the nodes of its pods (C3)."""
+        """Limits of a queue to the nodes of its pods (C3)."""
         queue = self.by_name.get(name) if name is not None else None
         return queue.marks if queue is not None else ()
 
@@ -84,7 +84,6 @@ class Queues:
         return name
 
     def _missing(self, name: str, subject: str) -> None:
-        """Note a queue that is named and not there, unless Volcano makes it, or one that cannot be read."""
         if name not in (_DEFAULT_QUEUE, _ROOT_QUEUE) or f"Queue {name}" in self._findings.unread:
             self._findings.missing(f"Queue {name}", subject, self.by_name)
 
@@ -108,7 +107,7 @@ def _queue(
 
 
 def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset[str] | None:
-    """The namespaces whose pods a queue takes; a word that is no name, and is a finding, lets nobody in."""
+    """A word that is no name is a finding and lets nobody in."""
     text = (written.metadata.annotations or {}).get(NAMESPACES)
     if text is None:
         return None
@@ -123,12 +122,11 @@ def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset
 
 
 def _capability(nano: Mapping[str, int]) -> dict[str, int]:
-    """Round a limit down to its unit: sums of whole requests below it are the same, and none is above it."""
+    """Sums of whole requests below a limit are the same after rounding down, and none is above it."""
     return {name: amount // (NANO // 1000 if name == CPU else NANO) for name, amount in sorted(nano.items())}
 
 
 def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
-    """Every circle of parents, once, its queues sorted."""
     seen: set[str] = set()
     for start in queues:
         walked: dict[str, None] = {}
@@ -142,7 +140,6 @@ def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
         seen.update(walked)
 
 
-#: Priorities from here on are the system's.
 SYSTEM_PRIORITY = 2 * 10**9
 
 #: Classes that every cluster has, whether or not its objects were given.
@@ -150,7 +147,7 @@ _BUILT_IN = {"system-cluster-critical": SYSTEM_PRIORITY, "system-node-critical":
 
 
 class Priorities:
-    """Priority classes by name; a class that is named and not there is a finding."""
+    """Priority classes by name; an absent class that is named is a finding."""
 
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
@@ -160,7 +157,7 @@ class Priorities:
         self._findings = findings
 
     def never_preempts(self, stated: str | None, name: str | None) -> bool | None:
-        """Whether a ``preemptionPolicy`` is Never: the one that is stated, else that of a class; None: neither says."""
+        """Whether a ``preemptionPolicy`` is Never, the stated one before that of a class; None: neither is set."""
         policy = stated or self._policies.get(name or "")
         return None if policy is None else policy == "Never"
 

@@ -1,11 +1,11 @@
-"""What a pod takes of its node: the Kubernetes formula (C2).
+"""A pod's request of its node, by the Kubernetes formula (C2).
 
 Per resource: the sum over app containers and sidecars (init containers with ``restartPolicy: Always``), or, if that is
 more, the running maximum over init containers of the container and the sidecars started before it. Pod-level resources
-then stand in for cpu, memory and hugepages, the overhead is added, and the pod itself counts as one of ``pods``.
+then replace cpu, memory and hugepages, the overhead is added, and the pod itself counts as one of ``pods``.
 
-A bound pod that is resized counts the larger of three such sums per resource: of what its spec wants, of what the
-kubelet allocated and of what it actuated. Containers that change places count no more than the pod as a whole takes.
+A bound pod that is resized counts the largest of three such sums per resource: of its spec, of the allocated and of the
+actuated amounts. Containers that trade amounts count no more than the pod as a whole takes.
 
 Source: component-helpers ``resource/helpers.go`` (``PodRequests``, ``AggregateContainerRequests``,
 ``aggregateContainerResourcesByFn``); defaults of requests as in core/v1 ``defaults.go``.
@@ -28,16 +28,11 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What the kubelet gave a bound pod: in-place resizes that the spec may be ahead of, or behind.
+    """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind.
 
-    Parameters
-    ----------
-    allocated, actuated
-        By container. One that is not reported is as the spec says.
-    pod
-        Of the pod as a whole, likewise; without its overhead.
+    By container, absent ones as in the spec; ``pod`` for the whole, without its overhead. ``refused``: the kubelet
     refused
-        Whether the kubelet refused what the spec says of what it reports.
+    the spec.
     """
 
     allocated: Mapping[str, Mapping[str, int]]
@@ -46,32 +41,26 @@ class _Given:
     refused: bool
 
     def running(self, spec: PodSpec) -> Amounts:
-        """The larger sum of what is wanted, allocated and actuated, each by the formula; a refused spec drops out."""
+        """The largest sum of the wanted, allocated and actuated amounts, each by the formula; a refused spec drops
+        out.
+        """
         sums = [_containers(spec, each) for each in (self.allocated, self.actuated)]
         if not self.refused:
             sums.append(_containers(spec))
         return _largest(sums)
 
     def stated(self, wanted: Amounts) -> Amounts:
-        """The same of what is stated for the pod as a whole."""
+        """The same for amounts of the pod as a whole."""
         given = [{**wanted, **{name: amount for name, amount in each.items() if name in wanted}} for each in self.pod]
         return _largest(given if self.refused and given else [wanted, *given])
 
 
 def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
-    """Sum up what a pod requests.
+    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included.
 
-    Parameters
-    ----------
-    spec
-        The pod's spec. A request left out is its limit, as the API server fills it in.
-    status
-        The status of a bound pod, which counts what the kubelet gave it; None for a pod without a node.
-
-    Returns
-    -------
-    Resources
-        Milli-cpu, bytes and counts, ``pods: 1`` included. Equal requests are one and the same object.
+    Equal requests are one and the same object. A request left out is its limit, as the API server fills it in;
+    ``status`` is
+    that of a bound pod, which counts amounts that the kubelet gave.
     """
     given = _given(spec, status) if status is not None else None
     if given is None and (alone := _only_container(spec)) is not None:
@@ -94,12 +83,12 @@ def container_requests(resources: ResourceRequirements | None) -> Mapping[str, i
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container keeps running beside the app containers."""
+    """Whether an init container keeps running next to the app containers."""
     return container.restart_policy == "Always"
 
 
 def _only_container(spec: PodSpec) -> Container | None:
-    """The container whose requests are the pod's, where there is nothing beside it; most pods are like that."""
+    """Most pods have one container and nothing else, so its requests are theirs."""
     if spec.containers is None or len(spec.containers) != 1:
         return None
     more = spec.init_containers or spec.resources is not None or spec.overhead
@@ -107,7 +96,7 @@ def _only_container(spec: PodSpec) -> Container | None:
 
 
 def _containers(spec: PodSpec, given: Mapping[str, Mapping[str, int]] | None = None) -> Amounts:
-    """Requests of all containers: what runs together, or the start-up if that needs more."""
+    """The running total, or the start-up if that needs more."""
     given = given or {}
     running: Amounts = {}
     for container in spec.containers or ():
@@ -128,14 +117,13 @@ def _containers(spec: PodSpec, given: Mapping[str, Mapping[str, int]] | None = N
 
 
 def _requests(container: Container, given: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
-    """Requests of a container, in place of which stands what it was given."""
     wanted = container_requests(container.resources)
     there = given.get(container.name) if container.name is not None else None
     return {**wanted, **there} if there else wanted
 
 
 def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amounts:
-    """What stands in place of the sums; a limit counts only where no container requests the resource."""
+    """A limit counts only where no container requests the resource."""
     if resources is None:
         return {}
     limits = {name: amount for name, amount in (resources.limits or {}).items() if name not in total}
@@ -143,12 +131,10 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
 
 
 def _is_pod_level(name: str) -> bool:
-    """Whether a resource counts where it is stated for the pod as a whole."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
-    """Read what the kubelet allocated and actuated; None where it reports nothing."""
     statuses = _by_name(status)
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
@@ -168,7 +154,6 @@ def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:
 
 
 def _refused(status: PodStatus) -> bool:
-    """Whether the kubelet will never do the resize that the spec asks for."""
     conditions = {(each.type, each.status, each.reason) for each in status.conditions or ()}
     return status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
 
@@ -178,7 +163,6 @@ def _allocated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:
 
 
 def _actuated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:
-    """What runs, as far as it is reported; else what is allocated."""
     return {**_allocated(status), **((status.resources and status.resources.requests) or {})}
 
 
@@ -188,7 +172,6 @@ def _add(total: Amounts, amounts: Mapping[str, int] | Quantities) -> None:
 
 
 def _larger(amounts: Amounts, others: Mapping[str, int]) -> Amounts:
-    """Raise each amount to that of ``others``; returns the dictionary that it changed."""
     for name, amount in others.items():
         if amount > amounts.get(name, -1):
             amounts[name] = amount
@@ -204,11 +187,10 @@ def _largest(vectors: Sequence[Amounts]) -> Amounts:
 
 @lru_cache(maxsize=65536)
 def _alone(nano: frozenset[tuple[str, int]]) -> Resources:
-    """The vector of a pod of one container with such requests."""
     return _vector(frozenset({**dict(nano), PODS: NANO}.items()))
 
 
 @lru_cache(maxsize=65536)
 def _vector(nano: frozenset[tuple[str, int]]) -> Resources:
-    """Round sums to their units; one object per distinct vector."""
+    """One object per distinct vector."""
     return Resources.from_nano(dict(nano))

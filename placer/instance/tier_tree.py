@@ -1,16 +1,15 @@
 """From HyperNode objects, or labels of nodes, to the tier tree and its tierNames (C7).
 
-A HyperNode's selectors take existing nodes and HyperNodes as Volcano does: a regular expression (RE2, whose time no
-pattern can stretch) is searched anywhere in the node's name, an empty label selector takes nothing, and a HyperNode is
-a member by its exact name only (Volcano ``pkg/scheduler/api/hyper_node_info.go``).
+Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``): a regular expression is searched anywhere in
+the node's name, an empty label selector takes nothing, and a HyperNode is a member by its exact name only. RE2 matches,
+since no pattern can stretch its time.
 
-What is broken is left out and named (models/reading.md, "broken tree"): with all their ancestors, HyperNodes on a
-cycle, with two parents, sharing a node with one that is neither above nor below them, or with a tier that is not above
-their child's. What then remains is a forest in which tiers grow towards the roots.
+Broken HyperNodes are left out with all their ancestors, and named (models/reading.md, "broken tree"): those on a cycle,
+with two parents, with a node of one that is neither above nor below them, or with a tier that is not above their
+child's. The rest is a forest in which tiers grow towards the roots.
 
-From labels of nodes (Policy ``topologyKeys``), a domain is its path of labels from the widest key down: two racks of
-one name in two rows are two. A node without one of the labels skips that level; it then shares no domain of the level
-with any other node, only the wider ones.
+A domain from labels of nodes (Policy ``topologyKeys``) is its path from the widest key down: two racks of one name in
+two rows are two. A node without one of the labels shares no domain of that level, only the wider ones.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import re2
 
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Findings
-from placer.instance.problem import HyperNode, Node, Requirement, TopologyTree
+from placer.instance.nodes import HyperNode, Node, Requirement, TopologyTree
 from placer.kube.base import LabelSelector
 
 if TYPE_CHECKING:
@@ -52,20 +51,11 @@ def pattern_error(pattern: str) -> str | None:
 
 
 def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list[str]]:
-    """Find the names in which each pattern is found anywhere.
+    """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error.
 
-    Parameters
-    ----------
-    patterns
-        Patterns without error.
-    names
-        Names, in the order in which they are to be returned.
-
-    Returns
-    -------
-    dict
-        Pattern to names. All patterns are matched at once (a hundred times as fast for a whole cluster), or one after
-        another where together they pass RE2's memory.
+    All patterns are matched at once (a hundred times as fast for a whole cluster), or one after another where together
+    they
+    exceed RE2's memory.
     """
     wanted = sorted(set(patterns))
     found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
@@ -82,7 +72,6 @@ def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list
 
 
 def _together(patterns: Sequence[str]) -> re2.Set | None:
-    """All patterns as one automaton; None where there are none or it would be too large."""
     if not patterns:
         return None
     together = re2.Set.SearchSet(_OPTIONS)
@@ -96,15 +85,11 @@ def _together(patterns: Sequence[str]) -> re2.Set | None:
 
 
 class TierNames:
-    """Tier names of an instance.
+    """Tier names of an instance; one finding per name that stands on several tiers.
 
-    Parameters
-    ----------
-    named
-        ``(HyperNode, tier, tierName)`` of every HyperNode that was given, sound or not: a broken tree does not change
-        what a name means.
-    findings
-        Takes one finding per name that stands on several tiers.
+    ``named`` has ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not: a broken tree does not change the
+    meaning
+    of a name.
     """
 
     def __init__(self, named: Iterable[tuple[str, int, str]], findings: Findings) -> None:
@@ -139,7 +124,7 @@ CODE: Final = "HyperNodeMember"
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What a HyperNode has directly below it, as far as it exists."""
+    """Existing direct members of a HyperNode."""
 
     nodes: frozenset[str]
     children: frozenset[str]
@@ -148,14 +133,12 @@ class Members:
 def read_hyper_node_members(
     hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> dict[str, Members]:
-    """Find the members of every HyperNode; what leads nowhere is a finding and adds nothing."""
+    """Find the members of every HyperNode; an absent member is a finding."""
     reader = _MemberSelection(hyper_nodes, nodes, findings)
     return {each.name: reader.members(each) for each in hyper_nodes}
 
 
 class _MemberSelection:
-    """Looks members up among the nodes and HyperNodes there are."""
-
     def __init__(self, hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings) -> None:
         self._nodes = nodes
         self._hyper_nodes = frozenset(each.name for each in hyper_nodes)
@@ -235,7 +218,6 @@ def _single(operator: str, values: tuple[str, ...]) -> bool:
 
 
 def _patterns(hyper_nodes: Sequence[HyperNodeManifest]) -> Iterator[str]:
-    """Patterns without error that take nodes."""
     for member in (member for hyper_node in hyper_nodes for member in hyper_node.spec.members):
         regex = member.selector.regex_match
         if member.type == "Node" and regex is not None and pattern_error(regex.pattern) is None:
@@ -244,8 +226,6 @@ def _patterns(hyper_nodes: Sequence[HyperNodeManifest]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Memberships:
-    """Memberships between HyperNodes that exist, downwards and upwards; names in order."""
-
     children: Mapping[str, Sequence[str]]
     parents: Mapping[str, Sequence[str]]
 
@@ -285,7 +265,7 @@ class _Memberships:
 def read_tree(
     hyper_nodes: Sequence[volcano.HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> TopologyTree:
-    """Build the tree of all sound HyperNodes; each thing that is broken is one finding."""
+    """Build the tree of all sound HyperNodes; each fault is one finding."""
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
     members = read_hyper_node_members(hyper_nodes, nodes, findings)
     between = _Memberships.of(tiers, members)
@@ -342,7 +322,6 @@ def _tier_order(between: _Memberships, tiers: Mapping[str, int], cyclic: Set[str
 
 
 def _overlaps(between: _Memberships, members: Mapping[str, Members], findings: Findings) -> set[str]:
-    """HyperNodes that list one node and lie side by side, not one above the other."""
     listing: dict[str, set[str]] = defaultdict(set)
     for name, each in members.items():
         for node in each.nodes:
@@ -363,7 +342,6 @@ def _overlaps(between: _Memberships, members: Mapping[str, Members], findings: F
 
 
 def _side_by_side(names: Set[str], above: Mapping[str, Set[str]]) -> list[str]:
-    """Those of the names that are neither above nor below one of the others."""
     related = dict.fromkeys(names, 0)
     for name in names:
         # On a cycle two are above each other: that counts once, from the one that comes first by name.
@@ -380,7 +358,6 @@ def _nodes(names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Name HyperNodes; of many the first few and their number."""
     shown = ", ".join(names[:8])
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return f"HyperNode{'s' if len(names) > 1 else ''} {shown}{more}"
@@ -393,18 +370,9 @@ Path = tuple[str, ...]
 def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
     """Build the tree of the domains that node labels name.
 
-    Parameters
-    ----------
-    keys
-        Label keys, nearest first; the first makes tier 1, and each key is the tierName of its tier.
-    nodes
-        Nodes by name.
-
-    Returns
-    -------
-    TopologyTree
-        A domain is named after its path, widest first, joined by ``/``; a label value holds no slash, so no two
-        domains get one name. The virtual root has the tier after the last key's.
+    ``keys`` come nearest first; the first makes tier 1, each is the tierName of its tier, and the virtual root has the
+    tier
+    after the last. A domain is named after its path, widest first, joined by ``/``, which no label value holds.
     """
     leaves: dict[Path, list[str]] = defaultdict(list)
     for name, node in nodes.items():
@@ -430,13 +398,11 @@ def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
 
 
 def _trimmed(path: Path) -> Path:
-    """Cut a path after its last label: the narrowest domain that it names."""
     end = max(index for index, value in enumerate(path) if value)
     return path[: end + 1]
 
 
 def _parents(leaves: Mapping[Path, object]) -> dict[Path, Path | None]:
-    """Every domain on the way up from the given ones, with the next wider domain; None above the widest."""
     found: dict[Path, Path | None] = {}
     for leaf in leaves:
         path: Path | None = leaf

@@ -37,7 +37,8 @@ from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
 from placer.instance.node_marks import numa_marks
-from placer.instance.problem import Group, Node, Pod, Queue
+from placer.instance.nodes import Node
+from placer.instance.problem import Group, Pod, Queue
 from placer.instance.unsupported import claimed
 from placer.kube.base import controller
 from placer.kube.pod import TERMINAL_PHASES
@@ -63,19 +64,12 @@ def note_unread(objects: Objects, findings: Findings) -> None:
 
 
 def _said(label: str) -> str:
-    """What is wrong with an object, or with all of its kind.
-
-    Examples
-    --------
-    >>> _said("Queue a"), _said("HyperNode *"), _said("PodGroup default/*")
-    ('Queue a cannot be read', 'no HyperNode can be read', 'no PodGroup can be read')
-    """
     kind, _, name = label.partition(" ")
     return f"no {kind} can be read" if name.rpartition("/")[2] == _ALL else f"{label} cannot be read"
 
 
 def without_unread_room(nodes: Mapping[str, Node], objects: Objects) -> dict[str, Node]:
-    """The nodes, those not ready on which it is not known what is left: nothing new is placed there."""
+    """The nodes; where the free room is not known, a node counts as not ready, so nothing new is placed there."""
     unknown = set(_nodes_in_doubt(objects.unread))
     return {name: replace(node, ready=False) if name in unknown else node for name, node in nodes.items()}
 
@@ -99,25 +93,9 @@ def hold_back(
     findings: Findings,
     rules_off: Container[str] = (),
 ) -> dict[GroupKey, Group]:
-    """Make groups invalid that depend on what cannot be read.
+    """Make groups invalid that depend on an unreadable object; all groups in their order.
 
-    Parameters
-    ----------
-    groups, pods, queues
-        Of the instance.
-    entries
-        Of the same pods, with what was read of them.
-    objects
-        With those that are set aside.
-    findings
-        Knows which objects name one that cannot be read.
-    rules_off
-        Rules that do not hold: what only they look at keeps no group back.
-
-    Returns
-    -------
-    dict
-        All groups, in their order.
+    ``entries`` belong to the same ``pods``; a group is not held back for the sake of ``rules_off`` alone.
     """
     if not objects.unread:
         return dict(groups)
@@ -131,8 +109,6 @@ def hold_back(
 
 
 class _Doubts:
-    """What a group may depend on that cannot be read."""
-
     def __init__(
         self, objects: Objects, queues: Mapping[str, Queue], findings: Findings, rules_off: Container[str]
     ) -> None:
@@ -189,7 +165,6 @@ class _Doubts:
             yield from self._network
 
     def _of_queue(self, name: str | None) -> Iterator[str]:
-        """Every queue from this one to its root that cannot be read."""
         seen: set[str] = set()
         if name is not None and self._queues_matter:
             yield from self._kind("queues")
@@ -202,12 +177,10 @@ class _Doubts:
             name = self._queues[name].parent if name in self._queues else None
 
     def _named(self, subject: str) -> Iterator[str]:
-        """What an object names that cannot be read."""
         if subject in self._named_by:
             yield self._named_by[subject]
 
     def _kind(self, attribute: str) -> Iterator[str]:
-        """What stands for all objects of a kind, where none of them can be read."""
         return (each.label for each in self._by_attribute.get(attribute, ()) if each.name == _ALL)
 
     def _all(self, attribute: str) -> Iterator[str]:
@@ -218,7 +191,6 @@ class _Doubts:
 
 
 def _listed_names(app_group: UnreadObject) -> frozenset[str] | None:
-    """Names of the workloads that an AppGroup lists; None where its list cannot be read."""
     entries = app_group.at("spec", "workloads")
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         return None
@@ -229,7 +201,6 @@ def _listed_names(app_group: UnreadObject) -> frozenset[str] | None:
 
 
 def _may_name(app_group: UnreadObject, listed: frozenset[str] | None, pod: Pod, written: PodManifest) -> bool:
-    """Whether a pod may be of an AppGroup that lists some workloads: its label says so, or else its owner."""
     named, is_near = (written.metadata.labels or {}).get(APP_GROUP_LABEL), app_group.namespace == pod.namespace
     if named:
         return named == app_group.name and (is_near or pod.app_group is None)
@@ -237,16 +208,13 @@ def _may_name(app_group: UnreadObject, listed: frozenset[str] | None, pod: Pod, 
 
 
 def _makers(pod: PodManifest) -> set[str]:
-    """What may be called so that made a pod: its owner, or the Deployment of which the owner is a ReplicaSet."""
+    """A ReplicaSet's Deployment may be the owner, too."""
     owner = controller(pod.metadata)
     return {pod.name} if owner is None else {owner.name, owner.name.rpartition("-")[0]}
 
 
 def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Namespace and each text among the labels and annotations of pods that cannot be read, with the pod's label.
-
-    Any of them may be the name of its group; a pod is a group of its own name, too.
-    """
+    """Any of these texts may be the name of its group; a pod is a group of its own name, too."""
     for each in pods:
         if each.at("status", "phase") in TERMINAL_PHASES:
             continue

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["absent_work", "note_limits_not_read", "note_pods_not_made"]
 
-#: Name of what stands for all objects of a kind that a cluster serves.
 _ALL = "*"
-#: Scheduler of YuniKorn, and marks by which pods name an application of it.
 _YUNIKORN = "yunikorn"
 _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
@@ -58,8 +56,6 @@ def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -
 
 
 class _Makers:
-    """Who made the pods of an instance, and whose names they bear."""
-
     #: How labels end by whose values controllers name a workload above the owner of a pod.
     _NAMING = ("-name", "/cluster", "/workflow", "/name")
 
@@ -76,13 +72,12 @@ class _Makers:
                 self._near.update(f"{pod.namespace}/{'-'.join(words[:end])}" for end in range(1, len(words) + 1))
 
     def has(self, kind: str, workload: str) -> bool:
-        """Whether a pod is of a workload: of one that may make others, like a RayJob its RayCluster, by the name."""
+        """Whether a pod is of a workload, by the name: a RayJob makes a RayCluster, for example."""
         is_native = kind.rpartition(".")[2] in ("ReplicationController", "apps")
         return workload in self._makers or (not is_native and workload.partition(" ")[2] in self._near)
 
 
 def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
-    """Kind and name of each workload of which no pods are made offline."""
     for each in objects.unread_workloads:
         if not each.suspended:
             kind = f"{each.kind}.{each.group}" if each.group else each.kind
@@ -112,7 +107,6 @@ def note_limits_not_read(
 
 
 def _namespaces(objects: Objects) -> dict[tuple[str, str], set[str]]:
-    """API group and kind, of those that are not read, to the namespaces in which there is one."""
     there: dict[tuple[str, str], set[str]] = defaultdict(set)
     for group, kind, namespace, name in objects.skipped_names:
         there[group, kind].add(_ALL if name == _ALL else namespace or "default")
@@ -120,7 +114,6 @@ def _namespaces(objects: Objects) -> dict[tuple[str, str], set[str]]:
 
 
 def _note_limit(limit: UnreadLimit, limited: Mapping[str, str], findings: Findings) -> None:
-    """Note one kind; pods to the name of what limits them, which is empty where they name none."""
     if limited:
         queues = {queue for queue in limited.values() if queue}
         which = f" of {counted(queues)}" if queues else ""
@@ -129,8 +122,6 @@ def _note_limit(limit: UnreadLimit, limited: Mapping[str, str], findings: Findin
 
 
 class _Named:
-    """What pods and the workloads that make them say of queues."""
-
     def __init__(self, objects: Objects, made: Expansion) -> None:
         self._made = {id(pod.metadata) for pod in made.pods}
         self._of_namespaces = {each.name: each.metadata.annotations or {} for each in objects.namespaces}
@@ -146,7 +137,6 @@ class _Named:
         return "" if queue is None and self._is_within(pod, limit, namespaces) else queue
 
     def _of(self, pod: PodManifest, limit: UnreadLimit) -> Iterator[str]:
-        """Names of the objects that a pod, or a workload that makes it, names by a mark."""
         own = {**(pod.metadata.annotations or {}), **(pod.metadata.labels or {})} if limit.marks else {}
         for notes in (own, *(self._notes.get(each, {}) for each in self._makers.with_sets(pod))):
             yield from (notes[mark] for mark in limit.marks if notes.get(mark))
@@ -154,7 +144,6 @@ class _Named:
             yield from filter(None, map(own.get, limit.plain_marks))
 
     def _is_within(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str]) -> bool:
-        """Whether a pod is in one of the namespaces that a limit holds for, of some only when it is made here."""
         is_within = limit.of_namespace and not namespaces.isdisjoint((pod.namespace, _ALL))
         if not is_within and limit.namespace_marks:
             notes = self._of_namespaces.get(pod.namespace, {})
@@ -166,7 +155,7 @@ class _Named:
 
 
 def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
-    """Count and name work that makes no pods yet, and pods that their gates hold back: a sentence each."""
+    """Work that makes no pods yet, and pods that their gates hold back, counted and named: a sentence each."""
     found: dict[str, set[str]] = defaultdict(set)
     for words, workload in (*_suspended(objects), *_of_none(objects)):
         found[words].add(workload)
@@ -184,7 +173,7 @@ def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
 
 
 def _suspended(objects: Objects) -> Iterator[tuple[str, str]]:
-    """Words with ``#`` for an s of several, and the name, of each workload that is suspended."""
+    """Words have ``#`` for an s of several."""
     for each in objects.jobs:
         if each.spec.suspend and not job_finished(each):
             yield f"suspended {each.kind}#{_of_queue(each.metadata.labels)}", f"{each.namespace}/{each.name}"
@@ -198,7 +187,6 @@ def _suspended(objects: Objects) -> Iterator[tuple[str, str]]:
 
 
 def _of_none(objects: Objects) -> Iterator[tuple[str, str]]:
-    """The same of each workload that asks for no pod at all."""
     scaled: Iterable[DeploymentManifest | StatefulSetManifest | LeaderWorkerSetManifest]
     scaled = (*objects.deployments, *objects.stateful_sets, *objects.leader_worker_sets)
     for each in scaled:

@@ -1,9 +1,6 @@
-"""What a pod asks for that is not modelled (C4): such a pod is never bound, and the fields that said so are reported.
+"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported.
 
-Each item leaves this list once it is modelled.
-
-* Claims: a bound one decides by its volume where the pod can run (C3), any other is refused.
-* Fields of the pod's own spec, and what its gang asks for.
+A bound claim decides by its volume where the pod can run (C3), any other is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
-from placer.instance.problem import DEFAULT_OS, OS_LABEL
+from placer.instance.nodes import DEFAULT_OS, OS_LABEL
 from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 from placer.legible import shown
@@ -42,9 +39,7 @@ __all__ = [
 
 
 _ONE_POD = "ReadWriteOncePod"
-#: Most resources that a pod requests, and most characters of what a snapshot says of text that it leaves out.
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
-#: How the resource begins that every DeviceClass serves, before its name.
 _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 #: Kernel parameters that every kubelet lets a pod set; any other only where its own configuration says so, which no
@@ -62,8 +57,9 @@ SAFE_SYSCTLS = frozenset(
 class Volumes:
     """Claims and volumes of an instance.
 
-    A claim for one pod only is taken by any of ``users``, the pods that are pending or have a node. Volumes that a
-    bound claim names and that are not there are findings.
+    A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
+    that
+    a bound claim names are findings.
     """
 
     def __init__(
@@ -90,7 +86,7 @@ class Volumes:
         return tuple(each.required for each in affinities if each is not None and each.required is not None)
 
     def refusals(self, pod: PodManifest) -> Iterator[str]:
-        """What its volumes ask for that is not modelled."""
+        """Demands of its volumes that are not modelled."""
         for place, key in claimed(pod):
             reason = self._refusal(key)
             if reason is not None:
@@ -139,10 +135,18 @@ def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    ``systems`` are the operating systems of the nodes; ``scheduled_jobs`` those batch Jobs whose ``spec.scheduling``
-    makes their pods a gang; ``gangs`` those of which something is not modelled, and what; ``ending`` namespaces that
-    are being deleted: a server lets nothing be made in them, neither bindings nor pods that a controller makes again;
-    ``devices`` resources that no node offers and a DeviceClass serves, and which one.
+    Parameters
+    ----------
+    systems
+        Operating systems of the nodes.
+    scheduled_jobs
+        Batch Jobs whose ``spec.scheduling`` makes their pods a gang.
+    gangs
+        Those of which something is not modelled, and its name.
+    ending
+        Namespaces being deleted: a server lets nothing be made in them, neither bindings nor pods.
+    devices
+        Resources that no node offers and a DeviceClass serves, and which one.
     """
 
     volumes: Volumes
@@ -153,9 +157,7 @@ class Refusals:
     devices: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, pod: PodManifest, group: GroupKey | None = None, asked: Collection[str] = ()) -> tuple[str, ...]:
-        """List what keeps a pending pod of a PodGroup, if it is in one, from being bound at all, as ``field: what``;
-        empty where nothing does. It requests the resources ``asked``.
-        """
+        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound; empty: none."""
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()
@@ -168,14 +170,13 @@ class Refusals:
         return *of_gang, *of_namespace, *marked, *self._own(pod, group), *self.volumes.refusals(pod)
 
     def _served(self, asked: Iterable[str]) -> Iterator[str]:
-        """Resources that only devices serve."""
         for name in asked:
             served = self.devices.get(name) or (name.removeprefix(_CLASS_PREFIX) if _CLASS_PREFIX in name else "")
             if served:
                 yield f"resources.requests[{name}]: devices of DeviceClass {served}, and no node offers it otherwise"
 
     def _is_plain(self, pod: PodManifest) -> bool:
-        """Whether a pod has no field at all that could keep it, and nothing else does; most pods are like that."""
+        """Most pods have no field at all that could keep them, so one test ends the search."""
         spec, labelled = pod.spec, OS_LABEL in (pod.metadata.labels or ())
         fields = (spec.affinity, spec.topology_spread_constraints, spec.resource_claims, spec.volumes, spec.os)
         nameless = spec.scheduling_group is not None and not spec.scheduling_group.pod_group_name
@@ -202,7 +203,7 @@ def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
 def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
     """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none.
 
-    Pods of ``jobs`` are a gang, whether or not they say so. A reference without a name leads to no gang that is known.
+    Pods of ``jobs`` are a gang, whether or not they state it. A reference without a name leads to no known gang.
     """
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup: a gang without a name"
@@ -224,7 +225,7 @@ def text_bytes(metadata: Metadata) -> int:
 
 
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """More resources or text than is looked at: every pass has to carry them."""
+    """Every pass has to carry all resources and text."""
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
     yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
     if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
@@ -232,7 +233,6 @@ def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
 
 
 def _refused_marks(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Shares of GPUs that no request of the same name states, and topologies that are not read."""
     notes = pod.metadata.annotations or {}
     for name in KAI_TOPOLOGIES:
         if notes.get(name):
@@ -247,7 +247,6 @@ _REFUSED_MARKS = frozenset(SHARES)
 
 
 def _own(pod: PodManifest) -> Iterator[str]:
-    """Fields of the pod's own spec."""
     spec = pod.spec
     yield from too_long(spec)
     yield from too_many_neighbours(spec)
@@ -269,13 +268,12 @@ def _unsafe(sysctl: str) -> Iterator[str]:
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:
-    """Names of the kernel parameters that a pod sets."""
     written = spec.security_context.sysctls if spec.security_context is not None else None
     return tuple(each.name or "" for each in written or ())
 
 
 def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
-    """Required terms without a topology key, which no API server admits."""
+    """No API server admits required terms without a topology key."""
     for term in required_terms(affinity):
         if not term.topology_key:
             yield f"{field}: required pod {what} without a topologyKey"

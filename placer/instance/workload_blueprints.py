@@ -28,7 +28,7 @@ _TEMPLATE_PATH = ("spec", "template")
 
 
 def deployment_blueprint(workload: DeploymentManifest) -> Blueprint:
-    """Pods of a Deployment; the hash of the template, which only its controller can tell, is left out."""
+    """Pods of a Deployment, without the hash of the template, which only its controller can tell."""
     count = 1 if workload.spec.replicas is None else workload.spec.replicas
     return Blueprint(workload, _TEMPLATE_PATH, workload.spec.template, workload.name, range(count))
 
@@ -72,7 +72,7 @@ def job_blueprint(workload: JobManifest) -> Blueprint:
 
 
 def job_pod_groups(workload: JobManifest) -> tuple[UpstreamPodGroupManifest, ...]:
-    """The PodGroup of a batch Job that says how its pods are scheduled: without a count, all that run at once."""
+    """The PodGroup of a batch Job with a scheduling field: without a count, all that run at once."""
     spec = workload.spec
     if spec.scheduling is None or names_group(spec.template):
         return ()

@@ -1,17 +1,14 @@
 """The six orders in which an AppGroup's workloads may be placed one after another (KEP-260).
 
-=================  ==================================================================================
-algorithm          order
-=================  ==================================================================================
-`KahnSort`         callers before those they call: workloads without a caller left, from a stack
-`TarjanSort`       depth first: callers before those they call, as soon as all below is done
-`Reverse...`       the order from its end
-`Alternate...`     first, last, second, last but one, ...
-=================  ==================================================================================
+* `KahnSort`: callers before those they call, by a stack of workloads without a caller left
+* `TarjanSort`: depth first, callers before those they call, as soon as all below is done
+* `Reverse...`: the order from its end
+* `Alternate...`: first, last, second, last but one, ...
 
-The controller that stores such an order takes the workloads in the random order of a Go map, so its Tarjan orders,
-and its Kahn orders of several roots, differ from run to run. Here workloads are taken in the order of the spec; an
-explicit order of the roots reproduces a row of the KEP's table, or what was seen in a cluster.
+The controller that stores such an order takes workloads in the random order of a Go map, so Tarjan orders, and Kahn
+orders of several roots, differ from run to run. Here the order of the spec counts; explicit roots reproduce a row of
+the
+KEP's table, or of a cluster.
 
 Source: KEP-260, "Application Group CRD" (table over the Online Boutique), and diktyo-io/appgroup-controller with the
 library it sorts by (otaviokr/topological-sort).
@@ -30,23 +27,19 @@ __all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "WorkloadOrder", "find_cycle", "so
 #: Workload to those that it calls, both in the order of the spec; every workload is a key.
 Graph = Mapping[str, Sequence[str]]
 
-#: What an unknown algorithm stands for.
 DEFAULT_ALGORITHM = "KahnSort"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadOrder:
-    """Workloads in the order in which they are to be placed.
+    """Workloads in the order in which they are to be placed, each once.
 
     Parameters
     ----------
     algorithm
         The one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
-    workloads
-        Every workload once.
     cycle
-        Workloads that call each other in a circle, each the next one and the last one the first; empty where there is
-        no circle. With one, ``workloads`` is the order of the spec.
+        Workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
     """
 
     algorithm: str
@@ -65,25 +58,19 @@ def sort_workloads(
     dependencies: Mapping[str, Sequence[str]],
     roots: Sequence[str] = (),
 ) -> WorkloadOrder:
-    """Order the workloads of an AppGroup.
+    """Order the workloads of an AppGroup, those without dependencies included; equal input gives the equal order.
 
     Parameters
     ----------
     algorithm
         One of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`.
     workloads
-        The workloads in the order of the spec; one that is repeated counts where it is first.
+        In the order of the spec; a repeated one counts where it is first.
     dependencies
-        Workload to those that it calls, in the order of the spec. Who is in ``dependencies`` only comes after all
-        others, in the order of being named.
+        Workload to those that it calls, in the order of the spec. Workloads in ``dependencies`` only come last, in the
+        order of being named.
     roots
-        Workloads that are taken before all others where the algorithm looks for one to begin with; the others follow
-        in the order of the spec.
-
-    Returns
-    -------
-    WorkloadOrder
-        With a workload that has no dependency in it too. Equal input gives the equal order.
+        Workloads that come before all others where the algorithm looks for one to begin with.
 
     Raises
     ------
@@ -111,17 +98,8 @@ def sort_workloads(
 
 
 def find_cycle(dependencies: Graph) -> tuple[str, ...]:
-    """Find workloads that call each other in a circle: the first circle met on the way from the first workload down.
-
-    Parameters
-    ----------
-    dependencies
-        Workload to those that it calls.
-
-    Returns
-    -------
-    tuple of str
-        In the order of the calls; one workload where it calls itself; empty where there is no circle.
+    """The first circle of calls met on the way from the first workload down; empty: none, one workload: it calls
+    itself.
 
     Examples
     --------
@@ -148,13 +126,12 @@ def find_cycle(dependencies: Graph) -> tuple[str, ...]:
 
 
 def _graph(workloads: Iterable[str], dependencies: Mapping[str, Sequence[str]]) -> Graph:
-    """Make every workload a key: those of the spec, then those that only dependencies name."""
     named = chain(workloads, dependencies, chain.from_iterable(dependencies.values()))
     return {workload: tuple(dependencies.get(workload, ())) for workload in dict.fromkeys(named)}
 
 
 def _kahn(graph: Graph, order: Sequence[str]) -> list[str]:
-    """Take workloads that no other one calls any more, always the one found last: a stack, as the controller has it."""
+    """Takes the workload found last, a stack as in the controller."""
     callers = Counter(chain.from_iterable(graph.values()))
     ready = [workload for workload in order if not callers[workload]]
     found: list[str] = []
@@ -168,7 +145,7 @@ def _kahn(graph: Graph, order: Sequence[str]) -> list[str]:
 
 
 def _tarjan(graph: Graph, order: Sequence[str]) -> list[str]:
-    """Take workloads depth first; one is done when all that it calls are, and who is done last comes first."""
+    """A workload is done when all that it calls are, and the last one done comes first."""
     found: dict[str, None] = {}
     for start in order:
         path = [] if start in found else [(start, iter(graph[start]))]
@@ -184,7 +161,6 @@ def _tarjan(graph: Graph, order: Sequence[str]) -> list[str]:
 
 
 def _alternating(order: Sequence[str]) -> Iterator[str]:
-    """First, last, second, last but one; of an odd number the middle one comes last."""
     for place in range((len(order) + 1) // 2):
         yield order[place]
         if place != len(order) - 1 - place:

@@ -1,18 +1,18 @@
-"""What placer reads of each Kubernetes object: schemas only, one file per API group or project, and the table of kinds.
+"""Schemas of Kubernetes objects, one file per API group or project, and the table of kinds.
 
-Here belongs what a field is called, its type and the limits that the API server or the CRD puts on it. What a field
-*means* for a placement (defaults that depend on other objects, findings, expansion) belongs to ``placer.instance``; how
-text becomes objects belongs to ``placer.manifests``.
+Here belongs the name of a field, its type and the limits that the API server or the CRD puts on it. Its *meaning* for a
+placement (defaults that depend on other objects, findings, expansion) belongs to ``placer.instance``; reading text
+belongs to ``placer.manifests``.
 
 A schema of a whole object is called after its kind and ``Manifest``: ``PodManifest`` is a Pod as it is written, and
-:class:`placer.instance.Pod` what it means for the problem. Parts of an object bear the name of the API's type, and end
+:class:`placer.instance.Pod` its meaning for the problem. Parts of an object bear the name of the API's type, and end
 with ``Entry`` where the problem has a word of that name: ``TaintEntry`` is one entry of a node's ``taints``.
 
 =====================  =============================================================================================
 file                   kinds
 =====================  =============================================================================================
 ``base``               quantities, metadata, selectors
-``reader``             text to an object of a schema, or everything that is wrong with it
+``reader``             text to an object of a schema, or every fault of it
 ``pod``                v1 Pod and the pod template
 ``core``               the rest of v1, PriorityClass
 ``volcano``            PodGroup, Queue, Job, HyperNode of Volcano
@@ -22,11 +22,10 @@ file                   kinds
 ``scheduling``         PodGroup and Workload of Kubernetes itself
 ``kai``                PodGroup of KAI
 ``budgets``            PodDisruptionBudget
-``kai``                PodGroup of KAI
 ``policy``             our own Policy
-``marks``              labels, annotations and fields of other systems, and what placer makes of each
-``field_uses``         what placer makes of each field: read, ignored, refused, or it limits nothing
+``marks``              labels, annotations and fields of other systems, and their meaning to placer
+``field_uses``         use of each field: read, ignored, refused, or it limits nothing
 ``unread_kinds``       kinds that are not read, and that make pods or limit them
-``kinds``              which model reads which apiVersion and kind, how kubectl calls it, every field that it may have
+``kinds``              which model reads which apiVersion and kind, its kubectl names, all its fields
 =====================  =============================================================================================
 """

@@ -1,10 +1,8 @@
-"""What all kinds share: how a schema is declared, quantities, metadata, selectors.
+"""How a schema is declared, quantities, metadata, selectors: shared by all kinds.
 
 Schemas are msgspec structs: on 55,000 pods they take a sixth of the memory of models that keep a ``__dict__``, and text
-becomes one in a few microseconds. Fields are declared only where some rule reads them; whatever else stands in an
-object is skipped by the parser and never becomes a Python value. What is wrong with an object is said by ``reader``.
-
-JSON ``null`` means *left out*, as the API server treats it, so optional fields are ``T | None = None`` throughout.
+becomes one in a few microseconds. Fields are declared only where some rule reads them; the parser skips the rest. JSON
+``null`` means *left out*, as in the API server, so optional fields are ``T | None = None`` throughout.
 """
 
 from __future__ import annotations
@@ -52,39 +50,29 @@ __all__ = [
     "read_quantity",
 ]
 
-#: Characters that a terminal would obey.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: Names of nodes and of most other objects (RFC 1123), which have so many characters at most.
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LONGEST_NAME = 253
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 #: ``kubectl apply`` keeps the whole manifest in this annotation. No rule reads it, and on a large cluster it is 100 MB.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-#: Annotation, in a snapshot alone, of an object of which not all text is kept: what was left out, in words.
+#: In a snapshot alone: the part of an object's text that was left out, in words.
 LEFT_OUT = "placer.dev/left-out"
-#: Most bytes of labels and annotations of a pod, and of all that is kept of one: every pass carries them.
+#: Bytes of labels and annotations of a pod, and of all its kept text: every pass carries them.
 MOST_TEXT = 65_536
 
 
 class Schema(Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
-    """Base of all schemas: frozen, strict, camelCase in the text; fields that it does not name are ignored."""
+    """Base of all schemas: frozen, strict, camelCase in the text; other fields are ignored."""
 
 
 class ClosedSchema(Schema, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of schemas of our own kinds, in which a field that it does not name is a fault."""
+    """Base of schemas of our own kinds, in which an unknown field is a fault."""
 
 
 class Problem(ValueError):
-    """What is wrong with a value, in the words of a fault.
-
-    Parameters
-    ----------
-    expected
-        What should stand there, as a person would say it.
-    found
-        What stands there; None lets the reader show the value itself.
-    """
+    """A fault of a value, in words; ``found`` None lets the reader show the value itself."""
 
     def __init__(self, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
@@ -94,12 +82,9 @@ class Problem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Beside a type: what a value of it must also pass. A schema that has one checks the same in ``__post_init__``.
+    """Next to a type: a further check, which gives the value or raises :class:`Problem`.
 
-    Parameters
-    ----------
-    check
-        Gives the value, or raises :class:`Problem`.
+    A schema that has one checks the same in ``__post_init__``.
     """
 
     check: Callable[[Any], Any]
@@ -107,34 +92,21 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """Beside a type, in a closed schema: what reads a value of it, whatever stands in the text.
-
-    Parameters
-    ----------
-    read
-        Gives the value, or raises :class:`Problem`.
-    """
+    """Next to a type, in a closed schema: reads a value of any type, or raises :class:`Problem`."""
 
     read: Callable[[Any], Any]
 
 
 class Quantity(int):
-    """An amount in nano-units, exactly, at least 0.
-
-    ``placer.quantity.from_nano`` brings it to the integer that scheduling compares.
+    """An amount in nano-units, exactly, at least 0; ``placer.quantity.from_nano`` makes it the integer that scheduling
+    compares.
     """
 
     __slots__ = ()
 
 
 def read_quantity(value: object) -> Quantity:
-    """Read a quantity that is not negative.
-
-    Raises
-    ------
-    Problem
-        It is none.
-    """
+    """Read a quantity that is not negative; anything else raises :class:`Problem`."""
     return quantity_of(value if type(value) is str else _number_text(value))
 
 
@@ -153,7 +125,6 @@ def quantity_of(text: str) -> Quantity:
 
 
 def _number_text(value: object) -> str:
-    """Write a quantity that is given as a number as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Problem("a quantity such as 500m, 2 or 4Gi")
     if abs(value) > 1e30:  # infinity among them: not worth writing out
@@ -167,12 +138,11 @@ Labels = dict[str, str]
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
-#: A time with a time zone.
 Time = Annotated[datetime, Meta(tz=True)]
 
 
 def _printable(name: str) -> str:
-    """Refuse control characters, which would reach a terminal."""
+    """Control characters would reach a terminal."""
     if CONTROL.search(name):
         raise Problem("a name without control characters", ascii(name[:80]))
     return name
@@ -188,8 +158,6 @@ class Present(Schema, frozen=True, kw_only=True):
 
 
 class TemplateMetadata(Schema, frozen=True, kw_only=True):
-    """Metadata of a pod template: what its pods inherit."""
-
     labels: Labels | None = None
     annotations: Labels | None = None
 
@@ -198,8 +166,6 @@ class TemplateMetadata(Schema, frozen=True, kw_only=True):
 
 
 class OwnerReference(Schema, frozen=True, kw_only=True):
-    """Who made an object."""
-
     api_version: str
     kind: str
     name: str
@@ -208,7 +174,7 @@ class OwnerReference(Schema, frozen=True, kw_only=True):
 
 
 class Metadata(Schema, frozen=True, kw_only=True):
-    """Metadata of an object; ``namespace`` is as written, None where the text has none."""
+    """``namespace`` is as written, None where the text has none."""
 
     name: Annotated[Name, After(_printable)]
     namespace: Annotated[str, Meta(max_length=253), After(_printable)] | None = None
@@ -232,15 +198,13 @@ def controller(metadata: Metadata) -> OwnerReference | None:
 
 
 class ObjectBase(Schema, frozen=True, kw_only=True):
-    """What every kind has."""
-
     api_version: str
     kind: str
     metadata: Metadata
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """``metadata.name``."""
         return self.metadata.name
 
     @property
@@ -250,8 +214,6 @@ class ObjectBase(Schema, frozen=True, kw_only=True):
 
 
 class NamespacedObject(ObjectBase, frozen=True, kw_only=True):
-    """What every kind has that lives in a namespace."""
-
     @property
     def namespace(self) -> str:
         """Namespace; ``default`` where the text names none, as kubectl applies it."""
@@ -286,14 +248,14 @@ class LabelRequirement(NodeRequirement, frozen=True, kw_only=True):
 
 
 class LabelSelector(Schema, frozen=True, kw_only=True):
-    """Labels that an object must have; all parts must hold, and an empty selector takes everything."""
+    """All parts must hold, and an empty selector takes everything."""
 
     match_labels: Labels | None = None
     match_expressions: tuple[LabelRequirement, ...] | None = None
 
 
 class NodeSelectorTerm(Schema, frozen=True, kw_only=True):
-    """Expressions that must all hold; a term without any takes no node."""
+    """All expressions must hold; a term without any takes no node."""
 
     match_expressions: tuple[NodeRequirement, ...] | None = None
     match_fields: tuple[NodeRequirement, ...] | None = None

@@ -8,10 +8,7 @@ __all__ = ["BudgetSpec", "BudgetStatus", "PodDisruptionBudgetManifest", "amount_
 
 
 class BudgetSpec(Schema, frozen=True, kw_only=True):
-    """Which pods, and how many of them must stay (``minAvailable``) or may go (``maxUnavailable``).
-
-    A selector that is left out takes no pod, an empty one every pod of the namespace.
-    """
+    """A selector that is left out takes no pod, an empty one every pod of the namespace."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
@@ -26,20 +23,16 @@ class BudgetSpec(Schema, frozen=True, kw_only=True):
 
 
 class BudgetStatus(Schema, frozen=True, kw_only=True):
-    """What the disruption controller has counted."""
-
     disruptions_allowed: Count | None = None
 
 
 class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
-    """policy/v1 PodDisruptionBudget."""
-
     spec: BudgetSpec | None = None
     status: BudgetStatus | None = None
 
 
 def amount_of(value: int | str, whole: int) -> int:
-    """Give a number, or a percentage of ``whole`` rounded up, as the disruption controller reads it.
+    """A number, or a percentage of ``whole`` rounded up, as the disruption controller reads it.
 
     Raises
     ------

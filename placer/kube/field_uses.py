@@ -1,8 +1,8 @@
-"""What placer makes of each field of the kinds that it reads: read, ignored, refused, or it limits nothing.
+"""Use of each field of the kinds that placer reads: read, ignored, refused, or it limits nothing.
 
-A field that a schema of this package declares is read, unless it stands here. Everything else stands here by the type
-that has it, as ``fields.json`` calls the types, so that fields of pods are listed once. A test fails where a field of a
-kind has no use, as after that file was made again.
+A field of a schema in this package is read, unless it stands here. Everything else stands here by its type in
+``fields.json``, so that fields of pods are listed once. A test fails where a field of a kind has no use, as after that
+file was made again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SHARES = "`QueueShareIgnored`: queues share by `capability` alone"
 _PREFERENCE = "`PreferenceIgnored`: a preference"
 _IN_TREE = "how many pods or nodes may use the disk at once is not modelled"
 
-#: Type and field that may limit a pending pod and that no rule reads, with the case in which it is a finding: of the
-#: code ``FieldIgnored``, where the words name no other.
+#: Fields that may limit a pending pod and that no rule reads, with the case of a finding: ``FieldIgnored``, where the
+#: words name no other.
 IGNORED: Mapping[tuple[str, str], str] = {
     ("PodGroup.scheduling.volcano.sh/spec", "minResources"): "said where it is more than the group's pods ask for",
     ("PodGroup.scheduling.x-k8s.io/spec", "minResources"): "said where it is more than the group's pods ask for",
@@ -77,7 +77,6 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("Job.batch.volcano.sh/spec/volumes", "volumeClaim"): "its claim is not Bound",
 }
 
-#: Type to its fields that limit no pending pod.
 NEUTRAL: Mapping[str, str] = {
     "AppGroup.appgroup.diktyo.x-k8s.io/status": "runningWorkloads",
     "ConfigMap": "binaryData immutable",
@@ -208,16 +207,8 @@ NEUTRAL: Mapping[str, str] = {
 
 
 class FieldUse(NamedTuple):
-    """One field of a kind.
-
-    Parameters
-    ----------
-    path
-        Where it stands in an object.
-    at
-        Type and field, as the tables above have them.
-    use
-        What placer makes of it; None: nobody has said.
+    """One field of a kind: its path in an object, and its type and field as in the tables above; ``use`` None:
+    unknown.
     """
 
     path: str
@@ -226,19 +217,14 @@ class FieldUse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is said of it; empty of fields that are read or limit nothing."""
+        """The table's words; empty for fields that are read or limit nothing."""
         return IGNORED.get(self.at, "") or REFUSED.get(self.at, "")
 
 
 def field_uses(info: KindInfo) -> Iterator[FieldUse]:
-    """Give every field of a kind and what placer makes of it, nothing below those that no rule reads.
+    """Every field of a kind with its use, and none below those that no rule reads.
 
     A template of pods is one field: it is read as a pod is. A field of several versions comes once for each.
-
-    Parameters
-    ----------
-    info
-        A kind of which all fields are written down.
     """
     for called in types_of(info).values():
         yield from _uses(called, info.model, "")

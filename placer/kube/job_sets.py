@@ -34,39 +34,29 @@ __all__ = [
 
 
 class VolumeMount(Schema, frozen=True, kw_only=True):
-    """The volume that a container mounts."""
-
     name: str | None = None
 
 
 class MountingContainer(Container, frozen=True, kw_only=True):
-    """A container that mounts volumes: a JobSet adds those of its claims to who mounts them."""
+    """A JobSet adds the volumes of its claims to containers that mount them."""
 
     volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class MountingPodSpec(PodSpec, frozen=True, kw_only=True):
-    """What a pod asks for, and what it mounts."""
-
     containers: tuple[MountingContainer, ...] | None = None
     init_containers: tuple[MountingContainer, ...] | None = None
 
 
 class MountingPodTemplate(PodTemplateSpec, frozen=True, kw_only=True):
-    """The pod that a child Job makes copies of."""
-
     spec: MountingPodSpec
 
 
 class ChildJobSpec(JobSpec, frozen=True, kw_only=True):
-    """Pods of a child Job that run to completion."""
-
     template: MountingPodTemplate
 
 
 class ChildJobTemplate(Schema, frozen=True, kw_only=True):
-    """The batch Job that a replicated job makes copies of."""
-
     metadata: TemplateMetadata | None = None
     spec: ChildJobSpec
 
@@ -84,7 +74,7 @@ class DependsOnJob(Schema, frozen=True, kw_only=True):
 
 
 class ReplicatedJob(Schema, frozen=True, kw_only=True):
-    """Equal Jobs, so many of them; replicas left out are 1, a group left out is ``default``."""
+    """Replicas left out are 1, a group left out is ``default``."""
 
     name: Name
     group_name: str | None = None
@@ -95,15 +85,11 @@ class ReplicatedJob(Schema, frozen=True, kw_only=True):
 
 
 class JobSetNetwork(Schema, frozen=True, kw_only=True, rename={"enable_dns_hostnames": "enableDNSHostnames"}):
-    """Under which names the pods reach each other."""
-
     enable_dns_hostnames: bool | None = None
     subdomain: str | None = None
 
 
 class Coordinator(Schema, frozen=True, kw_only=True):
-    """The pod that the others turn to."""
-
     replicated_job: str | None = None
     job_index: Count | None = None
     pod_index: Count | None = None
@@ -116,15 +102,11 @@ class StartupPolicy(Schema, frozen=True, kw_only=True):
 
 
 class JobSetJobScheduling(Schema, frozen=True, kw_only=True):
-    """How each Job of a replicated job is scheduled, by itself."""
-
     scheduling_policy: UpstreamSchedulingPolicy | None = None
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
 
 
 class JobSetTargetScheduling(Schema, frozen=True, kw_only=True):
-    """How some replicated jobs are scheduled, together."""
-
     target_replicated_jobs: tuple[Name, ...] | None = None
     scheduling_policy: UpstreamSchedulingPolicy | None = None
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
@@ -132,16 +114,12 @@ class JobSetTargetScheduling(Schema, frozen=True, kw_only=True):
 
 
 class JobSetScheduling(Schema, frozen=True, kw_only=True):
-    """How the whole set is scheduled, and parts of it."""
-
     scheduling_policy: UpstreamSchedulingPolicy | None = None
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
     replicated_jobs: tuple[JobSetTargetScheduling, ...] | None = None
 
 
 class JobSetSpec(Schema, frozen=True, kw_only=True):
-    """What a set runs."""
-
     replicated_jobs: tuple[ReplicatedJob, ...] | None = None
     network: JobSetNetwork | None = None
     coordinator: Coordinator | None = None
@@ -153,21 +131,17 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
 
 
 class JobSetCondition(Schema, frozen=True, kw_only=True):
-    """One condition of a set; ``Completed`` and ``Failed`` mean that it makes no more Jobs."""
+    """``Completed`` and ``Failed`` mean that the set makes no more Jobs."""
 
     type: str
     status: str
 
 
 class JobSetStatus(Schema, frozen=True, kw_only=True):
-    """What the controller reports of a set."""
-
     conditions: tuple[JobSetCondition, ...] | None = None
     restarts: Count | None = None
 
 
 class JobSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    """jobset.x-k8s.io/v1alpha2 JobSet."""
-
     spec: JobSetSpec
     status: JobSetStatus | None = None

@@ -12,7 +12,7 @@ __all__ = ["KaiPodGroupManifest", "KaiPodGroupSpec", "KaiTopologyConstraint"]
 
 
 class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
-    """Where the pods of a group may be next to each other; an empty one asks for nothing."""
+    """An empty one asks for nothing."""
 
     topology: str | None = None
     required_topology_level: str | None = None
@@ -20,8 +20,6 @@ class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
 
 
 class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
-    """What a group needs."""
-
     min_member: Count | None = None
     queue: str | None = None
     priority_class_name: str | None = None
@@ -31,6 +29,4 @@ class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
 
 
 class KaiPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    """scheduling.run.ai PodGroup."""
-
     spec: KaiPodGroupSpec | None = None

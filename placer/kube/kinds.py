@@ -1,8 +1,7 @@
-"""Which model reads which API group and kind, the names under which kubectl finds a kind, and every field it may have.
+"""Which model reads which API group and kind, the kubectl names of a kind, and all its fields.
 
-Schemas declare what some rule reads, and real objects have hundreds of fields beside: a pod's image, the status of a
-node. ``fields.json`` holds the names of all of them, from the sources and under the licences that it states; it is made
-by ``tests/write_fields.py``. What a schema declares is known without standing there.
+Schemas declare fields that some rule reads; real objects have hundreds more. ``fields.json`` holds the names of all of
+them, from the sources and under the licences that it states; ``tests/write_fields.py`` makes it.
 """
 
 from __future__ import annotations
@@ -44,23 +43,20 @@ class KindInfo:
     Parameters
     ----------
     attribute
-        Name of the sequence in ``manifests.Objects``.
-    kind
-        Kind as it is written in an object.
+        Sequence in ``manifests.Objects``.
     groups
         API groups under which it is read; the first one is the one in use, the others are older spellings.
-    versions
-        Versions that are read.
     schema
-        Where the schema of an object stands in this package: ``MODULE.CLASS``. It is imported with the first object of
-        the kind, because making the schemas of all kinds takes longer than deciding a small instance.
+        ``MODULE.CLASS`` in this package, imported with the first object of the kind: to make the schemas of all kinds
+        takes longer than to decide a small instance.
     short
         Short names of kubectl.
     keeps_text
-        Whether the object's own text is kept beside the typed object, because pods are made from it.
+        Whether the object's own text is kept, too, because pods are made from it.
     skips_versions
-        Whether objects of other versions are skipped like those of a kind that is not read, because pods say themselves
-        that they depend on them; else such an object is a fault.
+        Whether objects of other versions are skipped, because pods state themselves that they depend on them; else such
+        an
+        object is a fault.
     """
 
     attribute: str
@@ -79,7 +75,7 @@ class KindInfo:
 
     @cached_property
     def plural(self) -> str:
-        """Resource name, as in the API's paths: made of the kind as API machinery guesses it."""
+        """Resource name in the API's paths, made of the kind as API machinery guesses it."""
         name = self.kind.lower()
         return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
@@ -97,17 +93,10 @@ class KindInfo:
 
     @cached_property
     def _reader(self) -> SchemaReader[Any]:
-        """Reader of the schema, made when it is first needed."""
         return SchemaReader(self.model)
 
     def read(self, text: bytes) -> Any:
-        """Read JSON text as an object of this kind.
-
-        Raises
-        ------
-        Misfit
-            With every fault of the object.
-        """
+        """Read JSON text as an object of this kind; :class:`Misfit` has every fault of the object."""
         return self._reader.read(text)
 
 
@@ -229,22 +218,14 @@ _ALL = (
 KINDS: Mapping[tuple[str, str], KindInfo] = MappingProxyType(
     {(group, info.kind): info for info in _ALL for group in info.groups}
 )
-#: Name of the sequence in ``manifests.Objects`` to the kind that it holds.
 BY_ATTRIBUTE: Mapping[str, KindInfo] = MappingProxyType({info.attribute: info for info in _ALL})
 
 
 def find_kinds(word: str) -> tuple[KindInfo, ...]:
-    """Find the kinds that a word names, as kubectl takes it.
+    """Kinds that a word names, as kubectl takes it; several where API groups share the name and the word gives none.
 
-    Parameters
-    ----------
-    word
-        Kind, plural or short name in any case; ``NAME.GROUP`` or ``NAME.VERSION.GROUP`` where groups share the name.
-
-    Returns
-    -------
-    tuple of KindInfo
-        Empty where no kind has that name; several where groups share it and the word names none of them.
+    ``word`` is a kind, plural or short name in any case; ``NAME.GROUP`` or ``NAME.VERSION.GROUP`` where groups share
+    it.
 
     Examples
     --------
@@ -262,7 +243,6 @@ def find_kinds(word: str) -> tuple[KindInfo, ...]:
 
 
 def _in(info: KindInfo, group: str) -> bool:
-    """Whether a kind belongs to a group that is written with or without a version before it."""
     version, _, rest = group.partition(".")
     return group in info.groups or (version in info.versions and rest in info.groups)
 
@@ -275,18 +255,18 @@ Steps = tuple[str | int, ...]
 
 @dataclass(eq=False, slots=True)
 class Fields:
-    """What may stand at one place of an object; a list is the place of its items.
+    """Possible fields at one place of an object; a list is the place of its items.
 
     Parameters
     ----------
     names
-        Fields that the place may have, and what may stand in each.
+        Fields of the place.
     values
-        What stands under a key, where keys are free: labels, resources.
+        Below keys that are free: labels, resources.
     open
-        Whether it is not known, or does not matter, what stands there.
+        Whether anything may stand there, or it is not known.
     is_list
-        Whether it is a list that stands there; said of fields that are read only.
+        Known of fields that are read only.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)
@@ -295,7 +275,7 @@ class Fields:
     is_list: bool = False
 
     def under(self, key: str) -> Fields | None:
-        """What may stand under a key; None where there is no such field."""
+        """The place below a key; None where there is no such field."""
         return self.names.get(key, self.values)
 
 
@@ -306,15 +286,7 @@ _VALUE = Fields()
 
 @cache
 def known_fields(info: KindInfo, version: str = "") -> Fields | None:
-    """Give every field of a kind, read or not; None where they are not written down.
-
-    Parameters
-    ----------
-    info
-        The kind.
-    version
-        Only fields that this version of it has; empty: all that any version has.
-    """
+    """Every field of a kind, read or not, of one version (empty: of any); None where they are not written down."""
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
@@ -328,7 +300,6 @@ def known_fields(info: KindInfo, version: str = "") -> Fields | None:
 
 
 def _merged(one: Fields, other: Fields) -> Fields:
-    """Fields that either of two places may have."""
     names = dict(one.names)
     for name, each in other.names.items():
         there = names.get(name)
@@ -338,7 +309,7 @@ def _merged(one: Fields, other: Fields) -> Fields:
 
 @cache
 def read_fields(info: KindInfo) -> Fields:
-    """Give the fields of a kind that its schema declares: those that some rule reads."""
+    """Fields of a kind that its schema declares: those that some rule reads."""
     return _of_schema(info.model)
 
 
@@ -371,9 +342,9 @@ def _data() -> Mapping[str, Mapping[str, str]]:
 
 
 def types_of(info: KindInfo) -> dict[str, str]:
-    """Give the type of a kind's objects by version, as ``fields.json`` calls it; empty where it has none.
+    """Type of a kind's objects by version, as in ``fields.json``; empty where it has none.
 
-    What the file says without a version is that of the newest one.
+    Without a version the file means the newest one.
     """
     called, kinds = f"{info.kind}.{info.group}".rstrip("."), _data()["kinds"]
     if called not in kinds:
@@ -383,7 +354,7 @@ def types_of(info: KindInfo) -> dict[str, str]:
 
 
 def type_fields(called: str) -> dict[str, str]:
-    """Give the fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
+    """Fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
     words = (word.partition(":") for word in _data()["types"][called].split())
     return {name: inner for name, _, inner in words}
 
@@ -399,7 +370,7 @@ def _of_type(called: str) -> Fields:
 
 @cache
 def _joined(known: Fields, model: Any) -> Fields:
-    """Add what a schema declares; a field with two spellings may have, under either, what it may have under both."""
+    """A field with two spellings may have, under either, all fields of both."""
     names = dict(known.names)
     either: tuple[str, ...] = getattr(model, "SPELLINGS", ())
     for declared in fields_of(model):
@@ -420,7 +391,7 @@ def _together(parts: Sequence[Fields]) -> Fields:
 
 
 def schema_in(annotation: Any) -> Any:
-    """Give the schema of what stands in a field or in its list; None where only its presence or its value matters."""
+    """Schema of a field or of its list's items; None where only its presence or its value matters."""
     inner = without_none(annotation)
     if get_origin(inner) is tuple:
         inner = without_none(get_args(inner)[0])
@@ -429,31 +400,21 @@ def schema_in(annotation: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------- near misses
 
-#: How like a name must be to one that is known to be shown beside it, from 0 to 1.
+#: Least likeness, from 0 to 1, of a known name that is shown.
 _KINDS_ALIKE = 0.8
 _GROUPS_ALIKE = 0.85
 
-#: API groups of Kubernetes itself: who writes one of placer's kinds under them means placer's.
+#: Somebody who writes one of placer's kinds under these groups means placer's.
 _OWN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "extensions", "policy", "scheduling.k8s.io"))
 #: Kinds of groups that placer reads from, or of Kubernetes, that are themselves although they sound like others.
 _THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup"), ("scheduling.run.ai", "Queue")})
 
 
 def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
-    """Give the known path that is most like one that is not.
+    """The known path that is most like an unknown ``key``; empty where there is none.
 
-    Parameters
-    ----------
-    key
-        The field that is not known.
-    above
-        The places on the way to it, the object's root first, and what may stand in each.
-
-    Returns
-    -------
-    Steps
-        A field beside it with a name like it, else one of that very name in a place above, or in the only place below
-        its neighbours that has one; empty where there is none.
+    It is a neighbour with a similar name, else one of that very name in a place above, or in the only place below its
+    neighbours that has one. ``above`` are the places on the way, the object's root first, with their fields.
     """
     place, here = above[-1]
     like = alike(key, here.names)
@@ -467,17 +428,8 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
 
 
 def nearest_kind(group: str, kind: str) -> KindInfo | None:
-    """Find the kind that is read and that may be meant by one that is not read.
-
-    Parameters
-    ----------
-    group, kind
-        As they are written; no kind that is read.
-
-    Returns
-    -------
-    KindInfo, or None
-        None where the kind is like none, or its group is foreign: many have a Job or a Policy of their own.
+    """The kind that somebody may have meant by one that is not read; None where none is similar or its group is
+    foreign.
 
     Examples
     --------
@@ -498,6 +450,5 @@ def nearest_kind(group: str, kind: str) -> KindInfo | None:
 
 
 def _is_familiar(group: str) -> bool:
-    """Whether a group is one that placer reads from, or like one, or of Kubernetes itself."""
     groups = {each for each, _ in KINDS}
     return group in groups or group in _OWN_GROUPS or alike(group, groups, _GROUPS_ALIKE) is not None

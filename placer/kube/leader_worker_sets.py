@@ -21,7 +21,7 @@ __all__ = [
 
 
 class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
-    """How the pods of a replica are split; the leader is in the first subgroup, or in none."""
+    """The leader is in the first subgroup, or in none."""
 
     sub_group_policy_type: Literal["LeaderWorker", "LeaderExcluded"] | None = None
     sub_group_size: Positive | None = None
@@ -38,13 +38,13 @@ class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
 
 
 class LeaderWorkerNetwork(Schema, frozen=True, kw_only=True):
-    """Whether all replicas share a subdomain (``Shared``, the default) or each has its own (``UniquePerReplica``)."""
+    """``Shared`` (the default): all replicas share a subdomain; ``UniquePerReplica``: each has its own."""
 
     subdomain_policy: str | None = None
 
 
 class LeaderWorkerSetSpec(Schema, frozen=True, kw_only=True):
-    """Equal replicas, so many of them; 1 where it is left out."""
+    """Replicas left out are 1."""
 
     replicas: Count | None = None
     startup_policy: Literal["LeaderCreated", "LeaderReady"] | None = None
@@ -53,6 +53,4 @@ class LeaderWorkerSetSpec(Schema, frozen=True, kw_only=True):
 
 
 class LeaderWorkerSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSet."""
-
     spec: LeaderWorkerSetSpec

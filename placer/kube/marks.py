@@ -1,8 +1,7 @@
-"""Marks: labels, annotations, fields and kinds by which users of other systems state a gang, a topology, a limit or a
-protection.
+"""Marks: labels, annotations, fields and kinds of other systems that state a gang, a topology, a limit or a protection.
 
 One row per mark. Reading, refusal, findings, the annotations that a snapshot keeps and the page of documentation
-follow from this table. A new mark costs one row here, and a reader where it says more than a name.
+follow from this table. A new mark costs one row here, and a reader unless it is only a name.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Place(Enum):
 
 
 class Meaning(Enum):
-    """What placer makes of a mark."""
+    """Meaning of a mark to placer."""
 
     GANG = "gang"
     TOPOLOGY = "topology"
@@ -48,7 +47,7 @@ class Meaning(Enum):
 
 
 class Holds(Enum):
-    """What the value of a mark holds, for who replaces names in it."""
+    """Content of a mark's value, for code that replaces names in it."""
 
     WORD = "word"  #: a number, or a word that the system knows
     NAME = "name"
@@ -64,18 +63,12 @@ class Mark:
     ----------
     name
         Key of the label or annotation, path of the field from the object's root, or API group of the kind.
-    place
-        Where it stands.
     on
         Kinds of objects that bear it; templates of pods count as pods. Of a kind: the kind itself.
     system
-        Who reads it.
-    meaning
-        What placer makes of it.
+        Its reader.
     reading
-        What follows from it, for users: a short phrase.
-    value
-        What its value holds.
+        Consequence for users: a short phrase.
     """
 
     name: str
@@ -149,9 +142,7 @@ SHARES = (
     *(KAI_FRACTION, KAI_MEMORY, KAI_DEVICES, SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE),
     *(FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE, KUBESHARE_REQUEST, KUBESHARE_MEMORY),
 )
-#: Annotations of pods and workloads that ask for a domain of a topology of KAI.
 KAI_TOPOLOGIES = (KAI_REQUIRED, KAI_SEGMENT_REQUIRED)
-#: Annotations of pods that ask for slices of a pod set, each in a domain.
 SLICES = (KUEUE_SLICE, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS)
 
 # Protection
@@ -175,7 +166,6 @@ RUNAI_QUEUE = "runai/queue"
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
 YUNIKORN_PLAIN_QUEUE = "queue"
-#: Annotations of a Namespace that limit its pods.
 YUNIKORN_QUOTAS = (
     *("yunikorn.apache.org/namespace.quota", "yunikorn.apache.org/namespace.max.cpu"),
     *("yunikorn.apache.org/namespace.max.memory", "yunikorn.apache.org/namespace.maxApps"),
@@ -385,19 +375,9 @@ _PROTECTS = {
 def protections(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, bool]]:
-    """Find the marks of an object that say whether its pods may be disturbed (D2).
+    """Marks of an object that state whether its pods may be disturbed (D2): name, value, and whether it protects.
 
-    Parameters
-    ----------
-    kind
-        As ``Mark.on`` has it.
-    labels, annotations
-        Of the object. A mark that is both counts as annotation first.
-
-    Yields
-    ------
-    tuple
-        Name, value, and whether it protects.
+    ``kind`` is as in ``Mark.on``. A mark that is both counts as annotation first.
     """
     said = set[str]()
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
@@ -408,7 +388,6 @@ def protections(
             yield mark.name, value, _protects(mark.name, value.lower())
 
 
-#: The marks that protect.
 _PROTECTING = tuple(mark for mark in MARKS if mark.meaning is Meaning.PROTECTED)
 
 
@@ -419,21 +398,10 @@ def _protects(name: str, value: str) -> bool:
 def decide_nothing(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None, said: str = _IGNORED
 ) -> Iterator[tuple[str, str]]:
-    """Find the marks of an object that no rule reads.
+    """Marks of an object that no rule reads: name, and its place with the name.
 
-    Parameters
-    ----------
-    kind
-        As ``Mark.on`` has it.
-    labels, annotations
-        Of the object.
-    said
-        Code of the finding that names them, with which what is said of such a mark begins.
-
-    Yields
-    ------
-    tuple
-        Name, and where it stands with its name.
+    ``kind`` is as in ``Mark.on``; ``said`` is the code of the finding, with which the ``reading`` of such a mark
+    begins.
     """
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}}
     for mark in () if all(map(_IDLE_NAMES.isdisjoint, found.values())) else _IDLE:
@@ -443,13 +411,12 @@ def decide_nothing(
             yield mark.name, f"{mark.place.value} {mark.name}"
 
 
-#: The marks that no rule reads.
 _IDLE = tuple(mark for mark in MARKS if mark.reading.startswith((_IGNORED, _PREFERENCE)))
 _IDLE_NAMES = frozenset(mark.name for mark in _IDLE)
 
 
 def is_protection(key: str, value: str) -> bool:
-    """Whether a label or an annotation is a mark that protects or may, with a value that such a mark can have."""
+    """Whether a label or an annotation is a mark that may protect, with a value that such a mark can have."""
     known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
     return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 
@@ -467,7 +434,6 @@ def _of_pods(place: Place) -> frozenset[str]:
     return frozenset(each.name for each in MARKS if each.place is place and "Pod" in each.on).difference(SHARES, _PLAIN)
 
 
-#: Marks that pods bear as an annotation only, and as a label only.
 ANNOTATIONS_ONLY = _of_pods(Place.ANNOTATION) - _of_pods(Place.LABEL)
 LABELS_ONLY = _of_pods(Place.LABEL) - _of_pods(Place.ANNOTATION)
 

@@ -1,4 +1,4 @@
-"""v1 Pod and the pod template that workloads share: what requests, eligibility, gangs and refusals (C1-C10) read."""
+"""v1 Pod and the pod template that workloads share, for requests, eligibility, gangs and refusals (C1-C10)."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
 class ResourceRequirements(Schema, frozen=True, kw_only=True):
-    """Requests and limits, in nano-units."""
+    """In nano-units."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
 class ContainerPort(Schema, frozen=True, kw_only=True):
-    """A port of a container; only host ports matter to placement."""
+    """Only host ports matter to placement."""
 
     container_port: Port | None = None
     host_port: Port | None = None
@@ -64,7 +64,7 @@ class ContainerPort(Schema, frozen=True, kw_only=True):
 
 
 class Container(Schema, frozen=True, kw_only=True):
-    """An app container or an init container; ``restartPolicy: Always`` makes an init container a sidecar."""
+    """``restartPolicy: Always`` makes an init container a sidecar."""
 
     name: str | None = None
     resources: ResourceRequirements | None = None
@@ -73,15 +73,13 @@ class Container(Schema, frozen=True, kw_only=True):
 
 
 class NodeAffinity(Schema, frozen=True, kw_only=True):
-    """Node affinity; of the preferred part only whether there is any."""
+    """Of the preferred part only its presence counts."""
 
     required: NodeSelector | None = _REQUIRED
     preferred: tuple[Present, ...] | None = _PREFERRED
 
 
 class PodAffinityTerm(Schema, frozen=True, kw_only=True):
-    """One required term of pod affinity or anti-affinity."""
-
     topology_key: str | None = None
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = None
@@ -91,22 +89,20 @@ class PodAffinityTerm(Schema, frozen=True, kw_only=True):
 
 
 class PodAffinity(Schema, frozen=True, kw_only=True):
-    """Pod affinity or anti-affinity; of the preferred part only whether there is any."""
+    """Of the preferred part only its presence counts."""
 
     required: tuple[PodAffinityTerm, ...] | None = _REQUIRED
     preferred: tuple[Present, ...] | None = _PREFERRED
 
 
 class Affinity(Schema, frozen=True, kw_only=True):
-    """All affinities of a pod."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
 class TolerationEntry(Schema, frozen=True, kw_only=True):
-    """A taint that the pod bears; an operator left out is Equal, an effect left out means every effect."""
+    """An operator left out is Equal, an effect left out means every effect."""
 
     key: str | None = None
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] | None = None
@@ -115,7 +111,7 @@ class TolerationEntry(Schema, frozen=True, kw_only=True):
 
 
 class SpreadConstraint(Schema, frozen=True, kw_only=True):
-    """A topology spread constraint; a policy left out is Honor for node affinity and Ignore for taints."""
+    """A policy left out is Honor for node affinity and Ignore for taints."""
 
     topology_key: str | None = None
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] | None = None
@@ -128,13 +124,11 @@ class SpreadConstraint(Schema, frozen=True, kw_only=True):
 
 
 class ClaimVolume(Schema, frozen=True, kw_only=True):
-    """A volume that a PersistentVolumeClaim backs."""
-
     claim_name: Name
 
 
 class VolumeEntry(Schema, frozen=True, kw_only=True):
-    """A volume; those backed by claims decide where a pod can run. A disk that it names itself is a finding."""
+    """Volumes with claims decide where a pod can run; a disk that it names itself is a finding."""
 
     name: str | None = None
     persistent_volume_claim: ClaimVolume | None = None
@@ -154,13 +148,11 @@ class ResourceClaim(Schema, frozen=True, kw_only=True):
 
 
 class SchedulingGate(Schema, frozen=True, kw_only=True):
-    """Something that must be taken away before the pod may be scheduled."""
-
     name: Name
 
 
 class WorkloadReference(Schema, frozen=True, kw_only=True):
-    """Reference to a pod group of a Workload of ``scheduling.k8s.io/v1alpha1``, and the key of one of its replicas."""
+    """A pod group of a Workload of ``scheduling.k8s.io/v1alpha1``, and the key of one of its replicas."""
 
     name: str | None = None
     pod_group: str | None = None
@@ -168,32 +160,26 @@ class WorkloadReference(Schema, frozen=True, kw_only=True):
 
 
 class SchedulingGroup(Schema, frozen=True, kw_only=True):
-    """Reference to a PodGroup of ``scheduling.k8s.io``."""
+    """A PodGroup of ``scheduling.k8s.io``."""
 
     pod_group_name: str | None = None
 
 
 class PodOS(Schema, frozen=True, kw_only=True):
-    """Operating system that a pod is made for."""
-
     name: str | None = None
 
 
 class Sysctl(Schema, frozen=True, kw_only=True):
-    """A kernel parameter that a pod sets."""
-
     name: str | None = None
 
 
 class PodSecurityContext(Schema, frozen=True, kw_only=True):
-    """What holds for all containers of a pod; kernel parameters are what kubelets may refuse it for."""
+    """Kubelets may refuse a pod for its kernel parameters."""
 
     sysctls: tuple[Sysctl, ...] | None = None
 
 
 class PodSpec(Schema, frozen=True, kw_only=True):
-    """What a pod asks for."""
-
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     resources: ResourceRequirements | None = None
@@ -219,7 +205,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
 
 
 class PodCondition(Schema, frozen=True, kw_only=True):
-    """One condition of a pod; ``PodResizePending`` and ``PodScheduled`` are the ones that are read."""
+    """Only ``PodResizePending`` and ``PodScheduled`` are read."""
 
     type: str
     status: str
@@ -228,7 +214,7 @@ class PodCondition(Schema, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Schema, frozen=True, kw_only=True):
-    """What the kubelet has allocated to and actuated for a running container."""
+    """Amounts that the kubelet has allocated to and actuated for a running container."""
 
     name: str | None = None
     allocated_resources: Quantities | None = None
@@ -240,8 +226,6 @@ TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class PodStatus(Schema, frozen=True, kw_only=True):
-    """What the cluster reports of a pod."""
-
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] | None = None
     nominated_node_name: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
@@ -254,14 +238,10 @@ class PodStatus(Schema, frozen=True, kw_only=True):
 
 
 class PodManifest(NamespacedObject, frozen=True, kw_only=True):
-    """v1 Pod."""
-
     spec: PodSpec
     status: PodStatus | None = None
 
 
 class PodTemplateSpec(Schema, frozen=True, kw_only=True):
-    """The pod that a workload makes copies of."""
-
     metadata: TemplateMetadata | None = None
     spec: PodSpec

@@ -1,4 +1,4 @@
-"""placer.dev Policy: what the user wants otherwise than the default. Our own kind, so an unknown key is a fault."""
+"""placer.dev Policy. Our own kind, so an unknown key is a fault."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def _off(value: object) -> Literal["off"]:
 
 
 def _weight(value: object) -> Decimal:
-    """Read a positive number exactly as it is written."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LARGEST_WEIGHT:
         return Decimal(str(value))
     raise Problem("a number above 0, at most 10^9")
@@ -51,7 +50,7 @@ Weight = Annotated[Decimal, Instead(_weight)]
 
 
 class NetworkChoice(ClosedSchema, frozen=True, kw_only=True):
-    """Which NetworkTopology (NAMESPACE/NAME) and which of its lists to use."""
+    """NetworkTopology (NAMESPACE/NAME), and one of its lists."""
 
     topology: Annotated[str, Meta(pattern=r"^[^/]+/[^/]+$")] | None = None
     weights: str | None = None
@@ -67,7 +66,7 @@ class RuleSwitches(ClosedSchema, frozen=True, kw_only=True):
 
 
 class ProtectedLabels(ClosedSchema, frozen=True, kw_only=True):
-    """Labels of pods; all parts must hold, and none at all take every pod."""
+    """All parts must hold, and an empty one takes every pod."""
 
     match_labels: Labels | None = None
     match_expressions: tuple[LabelRequirement, ...] | None = None
@@ -90,7 +89,7 @@ class DisruptionLimits(ClosedSchema, frozen=True, kw_only=True):
 
 
 class PolicySpec(ClosedSchema, frozen=True, kw_only=True):
-    """The choices; None is the default."""
+    """None is the default."""
 
     levels: Annotated[tuple[Level, ...], After(_distinct)] | None = None
     network_cost: Literal["all", "majority"] | None = None
@@ -105,8 +104,6 @@ class PolicySpec(ClosedSchema, frozen=True, kw_only=True):
 
 
 class PolicyManifest(ClosedSchema, frozen=True, kw_only=True):
-    """placer.dev/v1alpha1 Policy."""
-
     api_version: str
     kind: str
     metadata: Metadata
@@ -114,5 +111,5 @@ class PolicyManifest(ClosedSchema, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """``metadata.name``."""
         return self.metadata.name

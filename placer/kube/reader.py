@@ -1,8 +1,8 @@
-"""Text to an object of a schema: at once where nothing is wrong with it, else once more, for every fault it has.
+"""Text to an object of a schema; a wrong text is read once more, for every fault in it.
 
-msgspec reads an object in a few microseconds and stops at the first fault. What it refuses is read again by a validator
-of pydantic-core, which is made of the same schema and goes on after a fault; only then is it imported. The second look
-decides: what it finds no fault with is an object, so that both never differ.
+msgspec reads an object in a few microseconds and stops at the first fault. A validator of pydantic-core, made of the
+same
+schema, then reads on after faults; only then is it imported. Its result decides, so both never differ.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ T = TypeVar("T")
 
 
 class Misfit(ValueError):
-    """A text is no object of a schema.
-
-    Parameters
-    ----------
-    error
-        With every fault.
-    """
+    """A text is no object of a schema; ``error`` has every fault."""
 
     def __init__(self, error: ValidationError) -> None:
         super().__init__(str(error))
@@ -44,18 +38,12 @@ class Misfit(ValueError):
         return self._error.error_count()
 
     def details(self) -> list[ErrorDetails]:
-        """What pydantic-core says of each fault; as many take far more memory than the text."""
+        """pydantic-core's details of each fault; many of them take far more memory than the text."""
         return self._error.errors(include_url=False)
 
 
 class SchemaReader(Generic[T]):
-    """Reads JSON text as one type.
-
-    Parameters
-    ----------
-    annotation
-        A schema, or a type that fields of schemas may have.
-    """
+    """Reads JSON text as one type: a schema, or a type of its fields."""
 
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
@@ -73,13 +61,7 @@ class SchemaReader(Generic[T]):
         return SchemaValidator(_core_schema(self._annotation))
 
     def read(self, text: bytes) -> T:
-        """Read one text.
-
-        Raises
-        ------
-        Misfit
-            With every fault.
-        """
+        """Read one text, or raise :class:`Misfit` with every fault."""
         if not self._is_closed:  # there msgspec cannot read everything (``Instead``), and there are few of them
             try:
                 return self._decode(text)
@@ -98,7 +80,6 @@ class SchemaReader(Generic[T]):
 
 
 def _custom(_: type, value: object) -> object:
-    """Read what msgspec has no rule for; quantities are all there is."""
     if type(value) is str:  # of these an object has most
         return quantity_of(value)
     return read_quantity(value)
@@ -118,12 +99,12 @@ def is_schema(annotation: Any) -> bool:
 
 
 def is_closed(model: Any) -> bool:
-    """Whether a schema is one of our own kinds: it has every field that there is, and another is a fault."""
+    """Whether a schema is one of our own kinds: another field is a fault."""
     return bool(model.__struct_config__.forbid_unknown_fields)
 
 
 def without_none(annotation: Any) -> Any:
-    """The type that stands in ``Annotated`` or beside None; of several the schema, since only that has fields."""
+    """The type in ``Annotated`` or next to None; of several the schema, since only that has fields."""
     while True:
         if hasattr(annotation, "__metadata__"):
             annotation = annotation.__origin__
@@ -138,7 +119,6 @@ def without_none(annotation: Any) -> Any:
 
 
 def _core_schema(annotation: Any) -> CoreSchema:
-    """The validator's schema of a type: strict, with the limits that stand beside the type."""
     from pydantic_core import core_schema
 
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
@@ -155,7 +135,6 @@ def _core_schema(annotation: Any) -> CoreSchema:
 
 
 def _limits(meta: msgspec.Meta) -> Iterator[tuple[str, Any]]:
-    """The limits of a type by their names in a validator's schema."""
     for name in ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern"):
         if getattr(meta, name) is not None:
             yield name, getattr(meta, name)
@@ -198,7 +177,7 @@ def _of_generic(origin: Any, arguments: tuple[Any, ...], limits: dict[str, Any])
 
 
 def _of_either(kinds: list[Any]) -> CoreSchema:
-    """The validator's schema of what may be of several types, with one fault for all of them."""
+    """One fault stands for all the types."""
     from pydantic_core import core_schema
 
     words = {str: "a text", int: "an integer"}
@@ -227,7 +206,6 @@ def _of_schema(model: Any) -> CoreSchema:
 
 
 def _told(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function that raises problems as the validator takes them."""
     from pydantic_core import PydanticCustomError
 
     def checked(value: Any) -> Any:

@@ -15,8 +15,9 @@ spec           ``configmapName``                   ``configMapName``
 workload       ``selector`` required               no selector
 =============  ==================================  ====================================
 
-What a link has left of its bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``) is written by
-controllers and not read here, so it is no field.
+Controllers write the rest of a link's bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``), so
+it
+is no field here.
 """
 
 from __future__ import annotations
@@ -54,42 +55,34 @@ __all__ = [
 
 
 class CoschedulingPodGroupSpec(Schema, frozen=True, kw_only=True):
-    """What a gang needs."""
-
     min_member: Count | None = None
     min_resources: Quantities | None = None
 
 
 class CoschedulingPodGroupStatus(Schema, frozen=True, kw_only=True):
-    """Whether the gang was scheduled once; Koordinator alone counts ``scheduled``."""
+    """Koordinator alone counts ``scheduled``."""
 
     phase: str | None = None
     scheduled: int | None = None
 
 
 class CoschedulingPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    """scheduling.x-k8s.io/v1alpha1 PodGroup."""
-
     spec: CoschedulingPodGroupSpec | None = None
     status: CoschedulingPodGroupStatus | None = None
 
 
 class Attribute(Schema, frozen=True, kw_only=True):
-    """A named property, such as ``topologyManagerPolicy``."""
-
     name: str
     value: str | None = None
 
 
 class ZoneCost(Schema, frozen=True, kw_only=True):
-    """Distance to another zone."""
-
     name: str
     value: int
 
 
 class ZoneResource(Schema, frozen=True, kw_only=True):
-    """What one zone has of a resource, in nano-units; ``available`` left out is what is allocatable."""
+    """In nano-units; ``available`` left out is the allocatable amount."""
 
     name: Name
     capacity: Quantity | None = None
@@ -98,8 +91,6 @@ class ZoneResource(Schema, frozen=True, kw_only=True):
 
 
 class ZoneEntry(Schema, frozen=True, kw_only=True):
-    """A NUMA zone."""
-
     name: Name
     type: str | None = None
     costs: tuple[ZoneCost, ...] | None = None
@@ -107,8 +98,6 @@ class ZoneEntry(Schema, frozen=True, kw_only=True):
 
 
 class ManagedField(Schema, frozen=True, kw_only=True):
-    """When the object was last written."""
-
     time: Time | None = None
 
 
@@ -119,7 +108,7 @@ class NumaMetadata(Metadata, frozen=True, kw_only=True):
 
 
 class NodeResourceTopologyManifest(ObjectBase, frozen=True, kw_only=True):
-    """topology.node.k8s.io NodeResourceTopology; its name is that of the node."""
+    """Its name is that of the node."""
 
     metadata: NumaMetadata
     topology_policies: tuple[str, ...] | None = None
@@ -138,7 +127,7 @@ class AppGroupWorkload(Schema, frozen=True, kw_only=True):
 
 
 class DependencyEntry(Schema, frozen=True, kw_only=True):
-    """A workload that is called, and what the calls need; a cost left out is 0."""
+    """A cost left out is 0."""
 
     workload: AppGroupWorkload
     min_bandwidth: Quantity | None = None
@@ -146,44 +135,34 @@ class DependencyEntry(Schema, frozen=True, kw_only=True):
 
 
 class WorkloadDependencies(Schema, frozen=True, kw_only=True):
-    """A workload and those that it calls."""
-
     workload: AppGroupWorkload
     dependencies: tuple[DependencyEntry, ...] | None = None
 
 
 class AppGroupSpec(Schema, frozen=True, kw_only=True):
-    """The workloads of an application and their dependencies."""
-
     num_members: Count | None = None
     topology_sorting_algorithm: str | None = None
     workloads: tuple[WorkloadDependencies, ...] | None = None
 
 
 class TopologyOrder(Schema, frozen=True, kw_only=True):
-    """Place of a workload in the order that the controller computed."""
-
     workload: AppGroupWorkload
     index: Count | None = None
 
 
 class AppGroupStatus(Schema, frozen=True, kw_only=True):
-    """What the controller stored."""
-
     schedule_start_time: Time | None = None
     topology_calculation_time: Time | None = None
     topology_order: tuple[TopologyOrder, ...] | None = None
 
 
 class AppGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    """appgroup.diktyo.x-k8s.io/v1alpha1 AppGroup."""
-
     spec: AppGroupSpec | None = None
     status: AppGroupStatus | None = None
 
 
 class Cost(Schema, frozen=True, kw_only=True):
-    """Cost and bandwidth of the link to one destination; a capacity left out is unlimited."""
+    """A capacity left out is unlimited."""
 
     destination: str
     network_cost: Count
@@ -191,8 +170,6 @@ class Cost(Schema, frozen=True, kw_only=True):
 
 
 class OriginCosts(Schema, frozen=True, kw_only=True):
-    """Costs from one region or zone."""
-
     SPELLINGS: ClassVar = ("costList", "costs")
 
     origin: str
@@ -201,13 +178,11 @@ class OriginCosts(Schema, frozen=True, kw_only=True):
 
     @property
     def costs(self) -> tuple[Cost, ...] | None:
-        """Costs to destinations, under whichever name."""
+        """Costs to destinations, in either spelling."""
         return self.proposed if self.shipped is None else self.shipped
 
 
 class TopologyCosts(Schema, frozen=True, kw_only=True):
-    """Costs between regions or between zones."""
-
     SPELLINGS: ClassVar = ("originList", "originCosts")
 
     topology_key: str
@@ -216,13 +191,11 @@ class TopologyCosts(Schema, frozen=True, kw_only=True):
 
     @property
     def origins(self) -> tuple[OriginCosts, ...] | None:
-        """Costs by origin, under whichever name."""
+        """Costs by origin, in either spelling."""
         return self.proposed if self.shipped is None else self.shipped
 
 
 class CostList(Schema, frozen=True, kw_only=True):
-    """One named list of costs."""
-
     SPELLINGS: ClassVar = ("topologyList", "costList")
 
     name: str
@@ -231,13 +204,11 @@ class CostList(Schema, frozen=True, kw_only=True):
 
     @property
     def topologies(self) -> tuple[TopologyCosts, ...] | None:
-        """Costs by kind of area, under whichever name."""
+        """Costs by kind of area, in either spelling."""
         return self.proposed if self.shipped is None else self.shipped
 
 
 class NetworkTopologySpec(Schema, frozen=True, kw_only=True):
-    """Costs by hand or from measurements in a ConfigMap."""
-
     SPELLINGS: ClassVar = ("configmapName", "configMapName")
 
     shipped: str | None = field(default=None, name="configmapName")
@@ -246,11 +217,9 @@ class NetworkTopologySpec(Schema, frozen=True, kw_only=True):
 
     @property
     def configmap_name(self) -> str | None:
-        """Name of the ConfigMap, under whichever name of the field."""
+        """Name of the ConfigMap, in either spelling."""
         return self.proposed if self.shipped is None else self.shipped
 
 
 class NetworkTopologyManifest(NamespacedObject, frozen=True, kw_only=True):
-    """networktopology.diktyo.x-k8s.io/v1alpha1 NetworkTopology."""
-
     spec: NetworkTopologySpec | None = None

@@ -30,13 +30,11 @@ __all__ = [
 
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
-    """All or nothing: how many pods at least."""
-
     min_count: Positive | None = None
 
 
 class UpstreamSchedulingPolicy(Schema, frozen=True, kw_only=True):
-    """How the pods of a group are scheduled: one by one (``basic``), or as a gang; exactly one of them."""
+    """Pods one by one (``basic``), or as a gang; exactly one of them."""
 
     basic: Present | None = None
     gang: GangPolicy | None = None
@@ -49,21 +47,17 @@ class UpstreamTopologyConstraint(Schema, frozen=True, kw_only=True):
 
 
 class UpstreamSchedulingConstraints(Schema, frozen=True, kw_only=True):
-    """Where the pods of a group may be beside each other."""
-
     topology: tuple[UpstreamTopologyConstraint, ...] | None = None
 
 
 class DisruptionMode(Schema, frozen=True, kw_only=True):
-    """Whether the pods of a group are disturbed one by one (``single``) or together; exactly one of them."""
+    """One by one (``single``) or together; exactly one of them."""
 
     single: Present | None = None
     all: Present | None = None
 
 
 class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
-    """What a group needs."""
-
     scheduling_policy: UpstreamSchedulingPolicy | None = None
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
     priority_class_name: str | None = None
@@ -80,8 +74,6 @@ class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
 
 
 class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    """scheduling.k8s.io PodGroup."""
-
     spec: UpstreamPodGroupSpec | None = None
 
 
@@ -99,6 +91,4 @@ class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
 
 
 class WorkloadManifest(NamespacedObject, frozen=True, kw_only=True):
-    """scheduling.k8s.io Workload."""
-
     spec: WorkloadSchedulingSpec | None = None

@@ -1,4 +1,4 @@
-"""Kinds that placer does not read, and that make pods or limit them: what is looked at of them, and how pods name them.
+"""Kinds that placer does not read, and that make pods or limit them: the fields it looks at, and how pods name them.
 
 A new one costs one row. Kinds whose pods are a gang are marks (``placer.kube.marks``).
 """
@@ -21,7 +21,6 @@ __all__ = [
     "read_workload",
 ]
 
-#: API group and kind of workloads of which no pods are made.
 WORKLOADS = frozenset(
     (
         ("", "ReplicationController"),
@@ -42,31 +41,18 @@ WORKLOADS = frozenset(
         ("workload.codeflare.dev", "AppWrapper"),
     )
 )
-#: Labels by which a workload or pod names its queue of Kueue.
 KUEUE_QUEUES = (marks.KUEUE_QUEUE, marks.KUEUE_LOCAL_QUEUE)
-#: Gates by which Kueue holds pods back until it lets them in.
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 
-#: Words of a status, in whatever case, of a workload that makes no more pods.
 _ENDED = frozenset(("complete", "completed", "error", "failed", "finished", "stopped", "succeeded"))
-#: Where such a word stands, beside the types of conditions.
 _STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationState", "state"))
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadWorkload:
-    """A workload of which no pods are made.
+    """A workload of which no pods are made; labels and annotations are its own, not those of its pods.
 
-    Parameters
-    ----------
-    group, kind, namespace, name
-        What it is.
-    queue
-        Of Kueue; empty where it names none.
-    suspended
-        Whether it is to make no pods yet.
-    labels, annotations
-        Its own, not those of its pods.
+    ``queue`` is Kueue's, empty where it names none.
     """
 
     group: str
@@ -80,7 +66,7 @@ class UnreadWorkload:
 
 
 def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadWorkload | None:
-    """Read of a workload what is looked at, whatever stands elsewhere; None where it makes no pods any more."""
+    """The fields that are looked at; None where the workload makes no pods any more."""
     metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
     if metadata.get("deletionTimestamp") or _has_ended(status):
         return None
@@ -120,14 +106,14 @@ class UnreadLimit:
 
     Parameters
     ----------
-    kind, groups, plural
-        What it is called; the first group is the one in use. Without a group it is no object.
+    groups
+        The first one is in use; without a group it is no object.
     marks
         Labels and annotations by which a pod, or the workload that makes it, names one.
     plain_marks
-        The same, of pods that say of an application of YuniKorn, or name that scheduler.
+        The same, of pods with an application of YuniKorn or that scheduler.
     of_namespace
-        Whether an object limits the pods of its namespace, whatever they say.
+        Whether an object limits all pods of its namespace.
     namespace_marks
         Annotations of a Namespace that limit its pods.
     on_making

@@ -45,7 +45,7 @@ __all__ = [
 
 
 class GangTopologySpec(Schema, frozen=True, kw_only=True):
-    """How near to each other the pods of a group or subgroup must be; a mode left out is hard."""
+    """A mode left out is hard."""
 
     mode: Literal["hard", "soft"] | None = None
     highest_tier_allowed: Count | None = None
@@ -53,8 +53,6 @@ class GangTopologySpec(Schema, frozen=True, kw_only=True):
 
 
 class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
-    """How pods of a group are split into subgroups."""
-
     name: Annotated[str, Meta(max_length=253)] | None = None
     network_topology: GangTopologySpec | None = None
     sub_group_size: Positive | None = None
@@ -64,8 +62,6 @@ class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
 
 
 class PodGroupSpec(Schema, frozen=True, kw_only=True):
-    """What a gang needs."""
-
     min_member: Count | None = None
     min_task_member: dict[str, Count] | None = None
     min_resources: Quantities | None = None
@@ -76,34 +72,28 @@ class PodGroupSpec(Schema, frozen=True, kw_only=True):
 
 
 class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    """scheduling.volcano.sh/v1beta1 PodGroup."""
-
     spec: PodGroupSpec | None = None
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):
-    """What is kept free for a queue."""
+    """Amounts that are kept free for a queue."""
 
     resource: Quantities | None = None
 
 
 class NodeGroups(Schema, frozen=True, kw_only=True):
-    """Names of node groups: those that a queue's pods must, and those that they should be on or keep off."""
+    """Node groups that a queue's pods must, or should, be on or keep off."""
 
     required: tuple[str, ...] | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[str, ...] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class QueueAffinity(Schema, frozen=True, kw_only=True):
-    """Node groups that the pods of a queue use, and those that they do not use."""
-
     node_group_affinity: NodeGroups | None = None
     node_group_anti_affinity: NodeGroups | None = None
 
 
 class QueueSpec(Schema, frozen=True, kw_only=True):
-    """What a queue may hold, and how much it is given beside others."""
-
     weight: Annotated[int, Meta(ge=1, le=65535)] | None = None
     capability: Quantities | None = None
     guarantee: Guarantee | None = None
@@ -116,21 +106,15 @@ class QueueSpec(Schema, frozen=True, kw_only=True):
 
 
 class QueueStatus(Schema, frozen=True, kw_only=True):
-    """Whether a queue is open."""
-
     state: str | None = None
 
 
 class QueueManifest(ObjectBase, frozen=True, kw_only=True):
-    """scheduling.volcano.sh/v1beta1 Queue."""
-
     spec: QueueSpec | None = None
     status: QueueStatus | None = None
 
 
 class PartitionPolicy(Schema, frozen=True, kw_only=True):
-    """How the replicas of a task are split into partitions."""
-
     total_partitions: Positive
     partition_size: Positive
     min_partitions: Count | None = None
@@ -144,8 +128,6 @@ class DependsOn(Schema, frozen=True, kw_only=True):
 
 
 class TaskEntry(Schema, frozen=True, kw_only=True):
-    """One role of a job."""
-
     name: str | None = None
     replicas: Count | None = None
     min_available: Count | None = None
@@ -162,8 +144,6 @@ class JobVolume(Schema, frozen=True, kw_only=True):
 
 
 class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
-    """What a job runs."""
-
     min_available: Count | None = None
     queue: str | None = None
     priority_class_name: str | None = None
@@ -174,27 +154,19 @@ class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
 
 
 class VolcanoJobState(Schema, frozen=True, kw_only=True):
-    """Phase of a job."""
-
     phase: str | None = None
 
 
 class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
-    """What the controller reports of a job."""
-
     state: VolcanoJobState | None = None
 
 
 class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):
-    """batch.volcano.sh/v1alpha1 Job."""
-
     spec: VolcanoJobSpec
     status: VolcanoJobStatus | None = None
 
 
 class ExactMatch(Schema, frozen=True, kw_only=True):
-    """A member by its name."""
-
     name: Name
 
 
@@ -205,7 +177,7 @@ class RegexMatch(Schema, frozen=True, kw_only=True):
 
 
 class MemberSelector(Schema, frozen=True, kw_only=True):
-    """Which nodes or HyperNodes are members: exactly one of the three."""
+    """Exactly one of the three."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
@@ -219,14 +191,12 @@ class MemberSelector(Schema, frozen=True, kw_only=True):
 
 
 class HyperNodeMember(Schema, frozen=True, kw_only=True):
-    """Members of a HyperNode."""
-
     type: Literal["Node", "HyperNode"]
     selector: MemberSelector
 
 
 class HyperNodeSpec(Schema, frozen=True, kw_only=True):
-    """A domain of the network: the lower its tier, the nearer its members."""
+    """The lower the tier, the nearer the members."""
 
     tier: Count
     tier_name: Annotated[str, Meta(max_length=253)] | None = None
@@ -234,6 +204,4 @@ class HyperNodeSpec(Schema, frozen=True, kw_only=True):
 
 
 class HyperNodeManifest(ObjectBase, frozen=True, kw_only=True):
-    """topology.volcano.sh/v1alpha1 HyperNode."""
-
     spec: HyperNodeSpec

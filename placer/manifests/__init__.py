@@ -1,8 +1,8 @@
 """Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
 
 Here belongs everything about text: files, packing, encoding, YAML and JSON, lists, limits, the wording of faults,
-what-if edits, writing. What a field is called and which values it may have belongs to ``placer.kube``; what objects
-mean together belongs to ``placer.instance``.
+what-if edits, writing. Names and values of fields belong to ``placer.kube``, the meaning of objects together to
+``placer.instance``.
 
 The way of a text, one file for each step::
 
@@ -13,7 +13,7 @@ The way of a text, one file for each step::
     validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
     writing      dump         plain values -> a file
 
-``faults`` collects what is wrong on the way, and says it.
+``faults`` collects faults on the way, and words them.
 """
 
 from __future__ import annotations
@@ -69,32 +69,23 @@ def load(
     set_: Sequence[str] = (),
     lenient: bool = False,
 ) -> Objects:
-    """Read an instance's objects from files.
+    """Read an instance's objects from files: typed, in the order of the input.
 
     Parameters
     ----------
     paths
         Files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
-    with_
-        Files with objects to add; one of the same kind, namespace and name is replaced.
-    without
-        Objects to leave out, ``KIND/[NAMESPACE/]NAME``.
-    set_
-        Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``.
+    with_, without, set_
+        As :func:`~placer.manifests.edits.edit` takes them, the first as files.
     lenient
         Set objects aside that cannot be read (:func:`validate`), and files that hold no object.
-
-    Returns
-    -------
-    Objects
-        Typed, in the order of the input.
 
     Raises
     ------
     BadInstance
         With every fault of every file.
     UsageError
-        An edit names what is not there, or names several things.
+        An edit names no object, or several.
     """
     faults = Faults()
     raws, useless = _edited(paths, with_, without, set_, faults, lenient=lenient)
@@ -109,18 +100,7 @@ def read_objects(
     set_: Sequence[str] = (),
     lenient: bool = False,
 ) -> list[RawObject]:
-    """Read an instance's objects from files as text, to be changed again before they are validated.
-
-    Parameters
-    ----------
-    paths, with_, without, set_, lenient
-        As :func:`load` takes them.
-
-    Raises
-    ------
-    BadInstance, UsageError
-        As :func:`load`; what only validation finds is not told yet.
-    """
+    """As :func:`load`, but text that can be changed again; faults that only validation finds are not reported yet."""
     faults = Faults()
     raws, _ = _edited(paths, with_, without, set_, faults, lenient=lenient)
     faults.raise_any()
@@ -136,7 +116,6 @@ def _edited(
     *,
     lenient: bool = False,
 ) -> tuple[list[RawObject], tuple[str, ...]]:
-    """Objects of files with the what-if options applied, where there is no fault; and files that give nothing."""
     raws, useless = _objects(paths, faults, lenient=lenient)
     added, useless_too = _objects(with_, faults, added=True, lenient=lenient)
     if not faults:
@@ -147,7 +126,6 @@ def _edited(
 def _objects(
     paths: Sequence[str | Path | Text], faults: Faults, *, added: bool = False, lenient: bool = False
 ) -> tuple[list[RawObject], list[str]]:
-    """Objects of files, and the files that hold none."""
     texts = [replace(each, found=each.found or lenient) for each in read_texts(paths, faults)]
     raws = split(texts, faults, added=added)
     return raws, [] if faults else useless_files(texts, raws)

@@ -26,34 +26,30 @@ def edit(
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
 ) -> list[RawObject]:
-    """Apply the what-if options: first what is added, then what is left out, then what is changed.
+    """Apply the what-if options: first objects are added, then left out, then changed.
 
-    Of several of one option the first is applied first, so that of two that set one field the last counts; what is
-    added can be changed, what is left out cannot.
+    Options of one kind apply in order, so the last one that sets a field counts; an added object can be changed, one
+    that is
+    left out cannot. Untouched objects of the result are the same.
 
     Parameters
     ----------
-    raws
-        The instance's objects.
     with_
-        Objects to add; one of the same API group, kind, namespace and name is replaced where it stands.
+        One of the same API group, kind, namespace and name is replaced where it stands.
     without
-        Objects to leave out, ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that
-        name in ``default``, else the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
+        ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that name in ``default``,
+        else
+        the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
     set_
-        Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty
-        VALUE or ``null`` leaves the field out, an index one beyond the end of a list adds to it. Something must read
-        the field. ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
-
-    Returns
-    -------
-    list of RawObject
-        The edited objects; those that were not touched are the same.
+        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty VALUE or ``null``
+        leaves
+        the field out, an index one beyond the end of a list adds to it. Something must read the field.
+        ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
 
     Raises
     ------
     UsageError
-        An option does not parse, or what it names is not there or not one thing, or nothing reads what it sets.
+        An option does not parse, names no object or several, or sets a field that nothing reads.
     """
     result = _added(list(raws), with_)
     for words in without:
@@ -70,7 +66,6 @@ def edit(
 
 
 def _set(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject:
-    """The object with a field changed that something reads."""
     changed = _changed(raw, steps, value, option)
     why = _unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
     if why:
@@ -79,7 +74,6 @@ def _set(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject
 
 
 def _selected(words: str) -> tuple[str, str | None]:
-    """What an option names, and the selector behind ``--where``; None where there is none."""
     target, flag, selector = words.partition(" --where ")
     return (target.strip(), selector.strip()) if flag else (words, None)
 
@@ -98,12 +92,10 @@ def _added(raws: list[RawObject], added: Iterable[RawObject]) -> list[RawObject]
 
 
 def _find(raws: Sequence[RawObject], words: str, selector: str | None, option: str) -> list[int]:
-    """Indices of the objects that are named, or that have the labels; at least one."""
     return [_find_named(raws, words, option)] if selector is None else _find_labelled(raws, words, selector, option)
 
 
 def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option: str) -> list[int]:
-    """Indices of the objects of ``KIND[/NAMESPACE]`` that have the labels."""
     if not re.fullmatch("[^/]+(/[^/]+)?", words):
         raise UsageError(f"{option}: expected KIND[/NAMESPACE] before --where")
     kind, _, namespace = words.partition("/")
@@ -121,7 +113,6 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
 
 
 def _check_one_kind(raws: Sequence[RawObject], option: str) -> None:
-    """Refuse objects of two API groups that share the name of a kind."""
     kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
     if len(kinds) > 1:
         raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
@@ -132,8 +123,6 @@ class _LabelledMetadata(msgspec.Struct, gc=False):
 
 
 class _Labelled(msgspec.Struct, gc=False):
-    """What of an object a selector looks at."""
-
     metadata: _LabelledMetadata | None = None
 
 
@@ -141,7 +130,7 @@ _read_labelled = msgspec.json.Decoder(_Labelled).decode
 
 
 def _labels(raw: RawObject) -> dict[str, Any]:
-    """Labels of an object; none where what stands there is of another type, which validation tells."""
+    """Labels of another type are none here, since validation reports them."""
     try:
         metadata = _read_labelled(raw.text).metadata
     except (msgspec.DecodeError, RecursionError):
@@ -150,7 +139,6 @@ def _labels(raw: RawObject) -> dict[str, Any]:
 
 
 def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
-    """Index of the one object that ``KIND/[NAMESPACE/]NAME`` names."""
     parts = words.split("/")
     if len(parts) not in (2, 3) or not all(parts):
         raise UsageError(f"{option}: expected KIND/[NAMESPACE/]NAME")
@@ -174,14 +162,13 @@ def _like(raws: Sequence[RawObject], kind: str, name: str = "") -> str:
 
 
 def _named(raws: Sequence[RawObject], kind: str, namespace: list[str], name: str) -> list[int]:
-    """Objects of a kind and name, in the namespace that is given; without one those in ``default``, else all."""
     found = [index for index, raw in enumerate(raws) if raw.name == name and _is_kind(raw, kind)]
     inside = [index for index in found if raws[index].identity[2] in (namespace or ("", "default"))]
     return inside if inside or namespace else found
 
 
 def _is_kind(raw: RawObject, word: str) -> bool:
-    """Whether a word names the object's kind; kinds that are not read are known by their own name only."""
+    """Kinds that are not read are known by their own name only."""
     info = raw.info
     if info is not None:
         return info in find_kinds(word)
@@ -196,7 +183,6 @@ def _full_name(raw: RawObject) -> str:
 
 
 def _assignment(words: str) -> tuple[str, list[str], Any]:
-    """Target, steps of the path, and value of ``KIND/[NAMESPACE/]NAME:PATH=VALUE``."""
     target, colon, rest = words.partition(":")
     depth, split = 0, -1
     for position, character in enumerate(rest):
@@ -214,7 +200,6 @@ def _assignment(words: str) -> tuple[str, list[str], Any]:
 
 
 def _parsed(text: str, words: str) -> Any:
-    """Read a value as YAML."""
     try:
         found = list(syntax.documents(text.encode()))
     except syntax.YamlError as error:
@@ -225,7 +210,6 @@ def _parsed(text: str, words: str) -> Any:
 
 
 def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject:
-    """Give the object with one field changed."""
     document = msgspec.json.decode(raw.text)
     place = document
     for done in range(1, len(steps)):
@@ -241,7 +225,6 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
 
 
 def _put(place: Any, key: Any, value: Any) -> None:
-    """Write a value into an object or a list; None takes away what is there."""
     if isinstance(place, list) and key == len(place):
         place.append(value)
     elif value is not None:
@@ -251,7 +234,6 @@ def _put(place: Any, key: Any, value: Any) -> None:
 
 
 def _key(place: Any, steps: list[str], option: str) -> Any:
-    """Make the last step fit what it is applied to: an index of a list, a key of an object."""
     step = steps[-1]
     if isinstance(place, dict):
         return step
@@ -294,17 +276,7 @@ def _parse_path(text: str) -> list[str]:
 
 
 def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
-    """Say why setting a field decides nothing; empty where something reads it.
-
-    Parameters
-    ----------
-    info
-        How the kind is read; None if it is not.
-    kind
-        ``apiVersion Kind`` of the object.
-    steps
-        The path, which fits the object; indices of lists as they are written.
-    """
+    """Why setting a field decides nothing; empty where something reads it."""
     if info is None:
         return f"{kind} is not read, so nothing that is set in it decides anything"
     above: list[tuple[Steps, Fields]] = [((), read_fields(info))]
@@ -321,7 +293,6 @@ def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
 
 
 def _is_list(info: KindInfo | None, steps: Sequence[str]) -> bool:
-    """Whether the field at a path is a list; of what nothing reads it is not known."""
     here: Fields | None = read_fields(info) if info is not None else None
     for step in steps:
         if here is None:

@@ -1,4 +1,4 @@
-"""Faults of an input: collected up to a limit, and what is wrong with an object in their words.
+"""Faults of an input: collected up to a limit, and the faults of an object in words.
 
 Fields are shown as paths, ``spec.containers[0].resources.requests.cpu``; a key that is no plain word stands in
 brackets: ``metadata.labels[topology.kubernetes.io/zone]``.
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST", "Faults", "Wrong", "path_text", "wrongs"]
 
-#: Faults told one by one, and faults after which reading stops.
+#: Faults that are shown, and faults after which reading stops.
 _TOLD = 5_000
 _STOP = 20_000
 
 
 class Faults:
-    """All faults of an input, told up to a limit and counted beyond it."""
+    """All faults of an input, shown up to a limit and counted beyond it."""
 
     def __init__(self) -> None:
         self._told: list[Fault] = []
@@ -39,7 +39,7 @@ class Faults:
 
     @property
     def tells(self) -> bool:
-        """Whether another fault would still be told."""
+        """Whether another fault would still be shown."""
         return len(self._told) < _TOLD
 
     def add(self, fault: Fault) -> None:
@@ -49,24 +49,18 @@ class Faults:
         self.count(1)
 
     def take(self, other: Faults) -> None:
-        """Take all that others have found."""
+        """Take all faults of another collection."""
         for fault in other._told:
             self.add(fault)
         self.count(other._count - len(other._told))
 
     def count(self, number: int) -> None:
-        """Count faults that are not told."""
+        """Count faults that are not shown."""
         self._count += number
         self.enough = self.enough or self._count >= _STOP
 
     def raise_any(self) -> None:
-        """Raise what was found.
-
-        Raises
-        ------
-        BadInstance
-            There was at least one fault.
-        """
+        """Raise :class:`BadInstance` if there was any fault."""
         if not self._count:
             return
         more = self._count - len(self._told)
@@ -77,7 +71,7 @@ class Faults:
         raise BadInstance([*self._in_order(), *rest])
 
     def _in_order(self) -> list[Fault]:
-        """Faults file by file and document by document, whichever step found them."""
+        """File by file and document by document, whichever step found them."""
         files = {name: rank for rank, name in enumerate(dict.fromkeys(fault.file for fault in self._told))}
         return sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))
 
@@ -105,11 +99,10 @@ def path_text(steps: Sequence[int | str]) -> str:
 #: Field, what was found, what was expected.
 Wrong = tuple[str, str, str]
 
-#: Beyond so many, the errors of one object are counted and not told: telling takes far more memory than the object.
+#: Beyond so many the errors of one object are only counted, since their words take far more memory than the object.
 MOST = 20_000
 
 _TIME = "a time such as 2026-01-31T12:00:00Z"
-#: What a field should hold that is left out.
 _MISSING = {
     "metadata": "an object with a name",
     "name": "a name",
@@ -143,18 +136,7 @@ _EXPECTED = {
 
 
 def wrongs(misfit: Misfit) -> Iterator[Wrong]:
-    """Put the errors of one object into words.
-
-    Parameters
-    ----------
-    misfit
-        What was raised.
-
-    Yields
-    ------
-    Wrong
-        One for each fault, in the order of the fields; a single one if there are more than 20,000.
-    """
+    """The errors of one object in words, in the order of the fields; a single one if there are more than 20,000."""
     count = misfit.count
     if count > MOST:
         yield "", f"{count} faults in one object", "none"
@@ -189,7 +171,6 @@ def _found(detail: ErrorDetails) -> str:
 
 
 def _value(value: object) -> str:
-    """Show a value as JSON would have it, in short."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, (list, tuple)):

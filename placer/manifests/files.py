@@ -1,7 +1,8 @@
 """Files, folders and standard input to texts, unpacked within the limits.
 
-What a text is, JSON or YAML, is told by its first character and not by its name: ``kubectl`` output on standard input
-has no name, and a YAML file may well hold JSON. Packed files are known by their first two bytes.
+The first character of a text tells JSON from YAML, not the name: ``kubectl`` output on standard input has none, and a
+YAML
+file may hold JSON. Packed files are known by their first two bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ UNPACKED_FREE = 64 * 2**20
 
 
 class _Refused(Exception):
-    """A file cannot be used; carries what was found and expected."""
+    """A file cannot be used; carries the found and the expected words."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found)
@@ -43,20 +44,18 @@ class _Refused(Exception):
 
 
 class _Budget:
-    """What is left of the limits on text."""
-
     def __init__(self) -> None:
         self.json = JSON_TEXT
         self.yaml = YAML_TEXT
 
     def check(self, length: int, *, is_json: bool) -> None:
-        """Refuse a text that is longer than what is left."""
+        """Refuse a text that is longer than the rest."""
         if length > (self.json if is_json else self.yaml):
             kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
             raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
 
     def take(self, length: int, *, is_json: bool) -> None:
-        """Take the length of a whole text off what is left."""
+        """Count the length of a whole text."""
         if is_json:
             self.json -= length
         else:
@@ -64,7 +63,7 @@ class _Budget:
 
 
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
-    """Read files, folders and standard input.
+    """Read files, folders and standard input: one text for each file that could be read.
 
     Parameters
     ----------
@@ -73,11 +72,6 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
         their names; ``-`` is standard input. A text that has been read already is taken as it is.
     faults
         Takes the faults instead of an exception.
-
-    Returns
-    -------
-    list of Text
-        One for each file that could be read.
 
     Raises
     ------
@@ -100,7 +94,6 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
 
 
 def _files(paths: Iterable[str | Path | Text], faults: Faults) -> Iterator[tuple[str | Text, bool]]:
-    """Names of all files, folders replaced by what is in them; texts as they are. Whether it was found in a folder."""
     for each in paths:
         path = str(each)
         if isinstance(each, Text) or path == STDIN or not os.path.isdir(path):
@@ -136,7 +129,7 @@ def _read(name: str, budget: _Budget) -> bytearray:
 
 
 def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
-    """Read a whole file piece by piece, so that no limit is passed by more than one piece."""
+    """Piece by piece, so that no limit is passed by more than one piece."""
     data = bytearray()
     first = file.read(_PIECE)
     pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else _pieces(first, file)
@@ -155,7 +148,7 @@ def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]
 
 
 def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
-    """Unpack gzip, one member after another, never more than one piece at a time."""
+    """One member after another, never more than one piece at a time."""
     member, packed = zlib.decompressobj(wbits=31), first
     taken, given = len(first), 0
     try:
@@ -179,7 +172,7 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
 
 
 def _skip_padding(packed: bytes, file: BinaryIO | io.BufferedIOBase) -> bytes:
-    """Drop the zeros that may follow a member of a gzip file."""
+    """Zeros may follow a member of a gzip file."""
     rest = packed.lstrip(b"\0")
     while packed and not rest:
         packed = file.read(_PIECE)
@@ -188,7 +181,6 @@ def _skip_padding(packed: bytes, file: BinaryIO | io.BufferedIOBase) -> bytes:
 
 
 def _check_encoding(data: bytearray) -> None:
-    """Refuse what is not UTF-8, with the place of the first wrong byte."""
     with memoryview(data) as view:
         start = 0
         while start < len(view):
@@ -206,5 +198,5 @@ def _check_encoding(data: bytearray) -> None:
 
 
 def _trouble(error: OSError) -> str:
-    """Why something cannot be read, as a noun that follows *found*."""
+    """A noun that follows *found*."""
     return "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()

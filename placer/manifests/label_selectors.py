@@ -20,14 +20,7 @@ _TEST = re.compile(
 class LabelTest(NamedTuple):
     """One condition on the labels of an object.
 
-    Parameters
-    ----------
-    key
-        The label.
-    values
-        Those that it may have, or must not have; None: any.
-    wanted
-        Whether the label must be there with one of ``values``; else it must not.
+    ``wanted``: the label must be there with one of ``values`` (None: any); else it must not.
     """
 
     key: str
@@ -35,7 +28,7 @@ class LabelTest(NamedTuple):
     wanted: bool
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets the condition; one without the label meets every negative one."""
+        """Whether labels meet the condition; without the label every negative one is met."""
         value = labels.get(self.key)
         there = value is not None and (self.values is None or value in self.values)
         return there == self.wanted
@@ -44,15 +37,7 @@ class LabelTest(NamedTuple):
 def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
     """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
 
-    Parameters
-    ----------
-    text
-        Conditions with commas; all of them must hold.
-
-    Raises
-    ------
-    ValueError
-        The text is no selector, or an empty one.
+    Commas separate conditions, all of which must hold. Any other text, or an empty one, is a :class:`ValueError`.
 
     Examples
     --------

@@ -15,24 +15,13 @@ from placer.manifests.syntax import Text
 
 __all__ = ["as_texts", "plain"]
 
-#: Class of the Kubernetes client to version and kind: ``V1beta1CronJob``.
 _CLASS = re.compile(r"(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w+)")
 
 
 def as_texts(sources: Iterable[object], name: str = "memory") -> list[str | Path | Text]:
-    """Take paths and texts as they are, and what is in memory as one text.
+    """Take paths and texts as they are, and objects in memory as one text with the given name; else :class:`TypeError`.
 
-    Parameters
-    ----------
-    sources
-        Paths, texts, objects, and anything that gives some of them: a list, an iterator, or what has ``documents``.
-    name
-        What messages call the objects in memory.
-
-    Raises
-    ------
-    TypeError
-        Something else is among them.
+    A source may also give several: a list, an iterator, or anything with ``documents``.
     """
     paths: list[str | Path | Text] = []
     objects: list[Any] = []
@@ -49,7 +38,6 @@ def as_texts(sources: Iterable[object], name: str = "memory") -> list[str | Path
 
 
 def _each(source: Any) -> Iterator[Any]:
-    """What a source gives, one by one."""
     inner = getattr(source, "documents", source)
     if isinstance(inner, (list, tuple)) or hasattr(inner, "__next__"):
         for each in inner:
@@ -67,7 +55,7 @@ def _object(value: Any, place: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has of a value, under the names of the API; a field that is not set is left out."""
+    """The JSON of a value, under the names of the API; a field that is not set is left out."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -90,7 +78,7 @@ def _of_dataclass(value: Any) -> Any:
 
 
 def _of_client(value: Any) -> dict[str, Any]:
-    """An object of the Kubernetes client: items of its lists say neither kind nor version, but their class does."""
+    """Items of a client's lists state neither kind nor version, but their class does."""
     keys = value.attribute_map
     found = {key: plain(getattr(value, name)) for name, key in keys.items() if getattr(value, name) is not None}
     match = _CLASS.fullmatch(type(value).__name__) if {"kind", "metadata"} <= {*keys.values()} else None
@@ -98,7 +86,6 @@ def _of_client(value: Any) -> dict[str, Any]:
 
 
 def _version(version: str, kind: str) -> str:
-    """``apiVersion`` of a kind of Kubernetes itself, as far as it is read."""
     groups = (group for group, name in KINDS if name == kind)
     builtin = next((group for group in groups if "." not in group or group.endswith(".k8s.io")), "")
     return f"{builtin}/{version}" if builtin else version

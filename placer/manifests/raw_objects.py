@@ -1,12 +1,13 @@
 """Texts to single objects: documents told apart, lists taken apart, each object keeps its own slice of JSON text.
 
-Of an object only its header is read here: apiVersion, kind, name, namespace. Its shape, a parser that knows every field
-of the kind and makes a value of none, says quickly whether an object has only known fields: a pod of 17 kB takes it 34
-microseconds, of which 20 are what it takes to find the end and the name of the pod.
+Only the header of an object is read here: apiVersion, kind, name, namespace. Its shape, a parser that knows every field
+of the kind and makes a value of none, tells quickly whether an object has only known fields: 34 microseconds for a pod
+of
+17 kB, of which 20 find the end and the name of the pod.
 
-Of YAML, which takes a hundred times as long to become JSON as JSON takes to be validated, some objects are validated
-while the rest is still text. Of a text that is wrong all over, only so much is read as there are faults to be told;
-faults themselves are told by ``validation``, each object once.
+YAML takes a hundred times as long to become JSON as JSON takes to be validated. So some objects are validated while the
+rest is still text, and a text that is wrong all over is read only as far as faults are reported; ``validation`` reports
+them, each object once.
 """
 
 from __future__ import annotations
@@ -46,13 +47,11 @@ __all__ = [
 SNAPSHOT = "placer.dev/snapshot"
 #: Annotation of such a List: ``gates`` where it was taken for passes with ``--enforce gates``.
 ENFORCED = "placer.dev/enforce"
-#: Annotation, in a snapshot alone, of an object that was no such object: what was wrong with it, in words.
+#: In a snapshot alone, of an object that could not be read: its fault, in words.
 UNREADABLE = "placer.dev/unreadable"
 
 
 class HeaderMetadata(msgspec.Struct, gc=False):
-    """Name and namespace."""
-
     name: str | None = None
     namespace: str | None = None
 
@@ -61,21 +60,19 @@ _NAMELESS = HeaderMetadata()
 
 
 class Header(msgspec.Struct, gc=False):
-    """What every object says of itself."""
-
     apiVersion: str | None = None  # noqa: N815 - the name in the text
     kind: str | None = None
     metadata: HeaderMetadata | None = None
 
 
 class TopMetadata(HeaderMetadata):
-    """The same and the annotations, which only lists are asked for."""
+    """With the annotations, which only lists are asked for."""
 
     annotations: dict[str, str] | None = None
 
 
 class Top(Header):
-    """The same and the items, if the object is a list."""
+    """With the items, if the object is a list."""
 
     metadata: TopMetadata | None = None
     items: list[msgspec.Raw] | None = None
@@ -105,7 +102,7 @@ def is_enforced_by_gates(header: Header) -> bool:
 
 
 def read_top(text: msgspec.Raw) -> Top | None:
-    """Header and items, without what has the wrong type; None if the text is no object."""
+    """Header and items, without values of the wrong type; None if the text is no object."""
     try:
         return _decode_top(text)
     except (msgspec.DecodeError, RecursionError):
@@ -118,7 +115,7 @@ def read_top(text: msgspec.Raw) -> Top | None:
 
 
 def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
-    """The objects of a text that is a list of them and nothing else, as ``jq .items`` gives it; None if it is none."""
+    """The objects of a text that is a plain list of them, as ``jq .items`` gives it; else None."""
     with memoryview(text) as view:
         if not bytes(view[:100]).lstrip().startswith(b"["):
             return None
@@ -130,18 +127,18 @@ def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
 
 
 def wrong_items(text: msgspec.Raw) -> str | None:
-    """What stands where a list has its items, if that is no list; None if there is nothing wrong with it."""
+    """A list's items in words, if they are no list; None if they are one."""
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
 
 
 def has_no_items(header: Header, text: msgspec.Raw) -> bool:
-    """Whether a list says that it has none, as Go writes an empty one, or is no object by itself."""
+    """Whether a list states that it has no items, as Go writes an empty one, or is no object by itself."""
     return not (header.metadata or _NAMELESS).name or "items" in _read_fields(text)
 
 
 def wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
-    """What stands in a field without usable text, and what should: text where it holds something else."""
+    """Found and expected for a field without usable text."""
     value = bytes(_read_fields(text).get(key, msgspec.Raw(b"null"))).strip()
     return ("nothing", wanted) if value.startswith((b'"', b"null")) else (in_words(msgspec.Raw(value)), "text")
 
@@ -154,7 +151,7 @@ def list_header(pieces: list[str], items: list[int]) -> Header | None:
 
 
 def lenient_header(text: msgspec.Raw) -> Header | None:
-    """What an object is called, without what has the wrong type; None if it is no object."""
+    """Header of an object, without values of the wrong type; None if it is no object."""
     try:
         return read_header(text)
     except (msgspec.DecodeError, RecursionError):
@@ -179,7 +176,7 @@ def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
 
 
 def in_words(text: msgspec.Raw) -> str:
-    """What a JSON text that is no object is, in words."""
+    """A JSON text that is no object, in words."""
     with memoryview(text) as view:
         start = bytes(view[:100]).decode("utf-8", "replace").strip()
     if start.startswith(("[", "{")):
@@ -188,7 +185,7 @@ def in_words(text: msgspec.Raw) -> str:
 
 
 def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
-    """Write into an object, and into its header, what its list says of all items and it leaves out itself."""
+    """Write into an object, and its header, the fields of its list that hold for all items and that it leaves out."""
     given = {key: getattr(parent, key) for key in ("apiVersion", "kind") if getattr(header, key) is None}
     missing = {key: value for key, value in given.items() if value}
     if not missing:
@@ -202,7 +199,7 @@ def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
 
 
 class Names:
-    """Makes names of objects that have ``generateName`` in place of one.
+    """Names for objects that have ``generateName`` instead of one.
 
     An API server ends them by chance; here the text decides, and how many objects of the same text came before.
     """
@@ -248,19 +245,12 @@ Place = tuple[str | None, ...]
 #: What the header of an object is read from: attributes of these names, the values of the second line as text.
 _ATTRIBUTES = frozenset(("apiVersion", "kind", "metadata", "name", "namespace"))
 _TEXT = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
-#: What msgspec does not take in the name of a field.
 _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
 class ObjectShape:
-    """Says whether an object has only fields that are known, or that were found before.
-
-    Parameters
-    ----------
-    fields
-        What objects of the kind may have.
-    strays
-        Places of fields that are not known, and that are to be noted where an object has them.
+    """Tells whether an object has only known fields, or strays that were found before; their ``places`` are to be
+    noted.
     """
 
     def __init__(self, fields: Fields, strays: Iterable[Place] = ()) -> None:
@@ -278,12 +268,12 @@ class ObjectShape:
         self._decode = msgspec.json.Decoder(self._struct(fields, tree, ()), dec_hook=self._note).decode
 
     def places(self, text: bytes) -> set[Place] | None:
-        """Where an object has strays; None where it does not fit, for whichever reason."""
+        """Places of an object's strays; None where it does not fit."""
         self._hits.clear()
         return None if self.header(text) is None else set(self._hits)
 
     def header(self, text: msgspec.Raw | bytes) -> Header | None:
-        """What an object says of itself; None where it does not fit."""
+        """Header of an object; None where it does not fit."""
         try:
             return cast(Header, self._decode(text))
         except (msgspec.DecodeError, RecursionError):
@@ -294,7 +284,7 @@ class ObjectShape:
         return mark()  # msgspec asks for a value of the type
 
     def _struct(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        """The type of an object; one for all places that are alike, where no stray was found."""
+        """One type for all places that are alike, where no stray was found."""
         is_alike = not strays and place not in ((), ("metadata",))
         made = self._made.get(id(fields)) if is_alike else None
         if made is None:
@@ -308,7 +298,6 @@ class ObjectShape:
         return made
 
     def _part(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        """The type of what stands in a field."""
         if place in _TEXT:
             return str | None
         if fields.values is not None:
@@ -319,14 +308,14 @@ class ObjectShape:
         return made | None if place == ("metadata",) else types.GenericAlias(list, (made,)) | made | None
 
     def _mark(self, place: Place) -> Any:
-        """A type that is made for one stray alone, for the hook to tell it by."""
+        """A type for one stray alone, by which the hook knows it."""
         mark = type("Stray", (), {})
         self._marks[mark] = place
         return mark
 
 
 def _object(parts: Mapping[str, Any]) -> Any:
-    """The type of objects that may have some fields and no others; most are attributes by number only."""
+    """Attributes by number take less time than names."""
     called = {name if name in _ATTRIBUTES else f"f{number}": name for number, name in enumerate(parts)}
     return msgspec.defstruct(
         "Object",
@@ -346,7 +335,8 @@ def shape_of(api_version: str, kind: str) -> ObjectShape | None:
     return None if fields is None else ObjectShape(fields)
 
 
-#: One object in so many is looked at, and after so many wrong ones reading stops: 20,000 in all, as with faults.
+#: One object in so many is looked at; reading stops after as many wrong ones as would make 20,000 in all, as with
+#: faults.
 _EVERY = 8
 _WRONG = 2_500
 
@@ -360,7 +350,7 @@ class Probe:
         self._seen: set[Identity] = set()
 
     def finds_enough(self, raw: RawObject) -> bool:
-        """Take one object; say whether so many were wrong that there is no point in reading on."""
+        """Take one object; returns whether so many were wrong that reading on is useless."""
         self._count += 1
         if self._count % _EVERY:
             return False
@@ -384,7 +374,6 @@ class Probe:
         return False
 
 
-#: API group, kind, namespace and name.
 Identity = tuple[str, str, str, str]
 
 #: JSON documents in one text; JSON comes in lists.
@@ -407,19 +396,19 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     Parameters
     ----------
     api_version, kind, namespace, name
-        As they are written; empty where they are left out.
+        As written; empty where they are left out.
     text
         JSON text; of JSON files a slice of the file's text, not a copy.
     file, document
-        Where it came from; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
+        Its source; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
     added
         Whether it came by ``--with``.
     snapshot
-        Of an object out of a cluster's snapshot, the name of the scheduler that it was taken for; else empty.
+        Scheduler that the cluster's snapshot with this object was taken for; else empty.
     gates
         Whether that snapshot was taken for passes with ``--enforce gates``.
     fits
-        Whether it is known already that it has only fields that its kind has.
+        Whether it is known to have only fields of its kind.
     """
 
     api_version: str
@@ -446,7 +435,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> Identity:
-        """What no two objects share; of kinds that are read, with the namespace they are in."""
+        """No two objects share it; of kinds that are read, with the namespace they are in."""
         info = self.info
         namespace = self.namespace
         if info is not None:
@@ -462,27 +451,23 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
-    """Take texts apart into objects.
+    """Take texts apart into objects, in the order of the texts, lists replaced by their items.
 
     Parameters
     ----------
     texts
-        JSON (one or several objects, one after another) or YAML (one or several documents). One that was found in a
-        folder and holds nothing that is meant as an object, such as a ``kustomization.yaml``, is left out.
+        JSON (one or several objects, one after another) or YAML (one or several documents). A file found in a folder
+        and
+        without any object, such as a ``kustomization.yaml``, is left out.
     faults
         Takes the faults instead of an exception.
     added
         Whether the objects came by ``--with``.
 
-    Returns
-    -------
-    list of RawObject
-        In the order of the texts, lists replaced by their items.
-
     Raises
     ------
     BadInstance
-        A text does not parse, passes a limit, or holds what is no object; only without ``faults``.
+        A text does not parse, passes a limit, or holds something else than objects; only without ``faults``.
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []
@@ -507,12 +492,7 @@ def from_documents(
 ) -> list[RawObject]:
     """Take objects that are Python values already, such as a client library's, in the form of their JSON.
 
-    ``added``: they come by ``--with``.
-
-    Raises
-    ------
-    BadInstance
-        One of them is no object.
+    ``added``: they come by ``--with``. A value that is no object raises :class:`BadInstance`.
     """
     log = Faults()
     raws: list[RawObject] = []
@@ -527,8 +507,6 @@ _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class _Splitter:
-    """Takes one text apart."""
-
     def __init__(self, text: Text, raws: list[RawObject], faults: Faults, names: Names, *, added: bool) -> None:
         self._text = text
         self._raws = raws
@@ -543,7 +521,7 @@ class _Splitter:
         self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
-        """Add every object of the text, or faults; say whether there is a point in reading more texts."""
+        """Add every object of the text, or faults; returns whether further texts are worth reading."""
         if self._text.is_json and not self._is_flow_yaml():
             self._json()
         else:
@@ -552,11 +530,11 @@ class _Splitter:
         return not self._stopped
 
     def _is_flow_yaml(self) -> bool:
-        """Whether a text that begins like JSON is YAML in flow style: its first key has no quotes."""
+        """Such a text begins like JSON, but its first key has no quotes."""
         return _FLOW_YAML.match(self._text.data) is not None
 
     def _torn(self, field: str, found: str, expected: str) -> None:
-        """Take the fault of a text that does not parse: it may have been meant as anything."""
+        """A text that does not parse may have been meant as anything."""
         self.means_objects = True
         self._fault(field, found, expected)
 
@@ -585,7 +563,6 @@ class _Splitter:
             start = _end_of_space(data, stop)
 
     def _end_of_document(self, view: memoryview, start: int) -> int | None:
-        """Where the document ends that begins at ``start``; None, and a fault, if it does not parse."""
         try:
             _read_raw(view[start:])
         except (msgspec.DecodeError, RecursionError) as error:
@@ -631,7 +608,7 @@ class _Splitter:
     # Both: documents to objects
 
     def document(self, text: msgspec.Raw) -> None:
-        """Add the objects of one document: itself, or the items of a list, of one without a kind, too."""
+        """Add the objects of one document: itself, or the items of a list, even without a kind."""
         top = read_top(text)
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
@@ -642,7 +619,7 @@ class _Splitter:
             self._slowly(text, Header())
 
     def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
-        """Add the objects of a list; of a typed list the items may leave out what the list says."""
+        """The items of a typed list may leave out fields that the list states."""
         if depth == 1 or snapshot_of(parent):
             self._snapshot, self._gates = snapshot_of(parent), is_enforced_by_gates(parent)
         typed = Header()
@@ -676,7 +653,6 @@ class _Splitter:
             self._items(top, top.items, depth + 1)
 
     def _slowly(self, text: msgspec.Raw, parent: Header) -> None:
-        """Add one object of which something is left out or has the wrong type."""
         self._position += 1
         header = lenient_header(text)
         if header is None:
@@ -697,7 +673,6 @@ class _Splitter:
         self._keep(RawObject(*called, text, *origin, self._gates, fits))
 
     def _keep(self, raw: RawObject) -> None:
-        """Add an object that may be read on, or say why not."""
         text = raw.text
         size = len(memoryview(text))
         if size > OBJECT_TEXT:
@@ -718,14 +693,14 @@ class _Splitter:
 
 
 class _Headers:
-    """Reads headers of one object after another; of many of one kind, by the kind's shape."""
+    """Reads headers one after another; of many objects of one kind, by the kind's shape."""
 
     def __init__(self) -> None:
         self._kind: tuple[str, str] | None = None
         self._count = 0
 
     def read(self, text: msgspec.Raw) -> tuple[Header, bool]:
-        """Header of an object, and whether it is known to have only fields that its kind has."""
+        """Header of an object, and whether it is known to have only fields of its kind."""
         if self._kind is not None and self._count >= _ALIKE:
             shape = shape_of(*self._kind)
             header = shape.header(text) if shape is not None else None
@@ -740,7 +715,6 @@ class _Headers:
 
 
 def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:
-    """Reason and offset of a parser's error."""
     if isinstance(error, RecursionError):
         return "too deeply nested", start
     match = _BYTE.match(str(error))

@@ -1,23 +1,24 @@
-"""JSON and YAML text: what keeps a hostile or broken one cheap, and YAML as JSON text, event by event.
+"""JSON and YAML text: limits that keep a hostile or broken one cheap, and YAML as JSON text, event by event.
 
 **Limits.** A stored Kubernetes object has at most 1.5 MiB, so the limit per object is generous. Values are counted
 because memory and time follow their number, not the bytes: sixty megabytes of ``[1,1,1,...`` are thirty million values.
 
-**JSON.** Nesting and the number of values are found before any parser sees the text, in pieces: escapes and everything
-that is neither quote nor bracket are dropped, then all strings, and the depth is a running sum over the brackets left.
+**JSON.** Nesting and the number of values are found before any parser sees the text, in pieces: without escapes,
+strings
+and everything but brackets, the depth is a running sum.
 
-**YAML.** The parser is libyaml by way of PyYAML, taken for its events only; what no rule reads never becomes a Python
-value. kubectl's own parser is a port of libyaml, so the two agree on what is YAML; it is well kept, it has line and
-column for every error, and as events it reads 14 MB of kubectl output in a second where loading it into Python values
-does 1.5. Parsers in Rust and C++ are faster but build the whole tree before anything can be counted or refused, resolve
-scalars in ways of their own, and are young (measured on that text: py-yaml12 0.2.0 22 MB/s, yaml-rs 0.1.6 43 MB/s,
-rapidyaml 0.15.2 138 MB/s to a tree of its own). Merge keys (``<<``) work as in kubectl. Aliases are counted before they
-are expanded. Two equal keys in a mapping, keys that are not scalars, and tags beyond those of the core schema are
-faults.
+**YAML.** The parser is libyaml by way of PyYAML, for its events only, so text that no rule reads never becomes a Python
+value. kubectl's parser is a port of libyaml, so the two agree on YAML; it is well kept, has line and column for every
+error, and reads 14 MB of kubectl output in a second, against 1.5 into Python values. Parsers in Rust and C++ are faster
+but young, resolve scalars in their own ways, and build the whole tree before anything can be counted (py-yaml12 0.2.0
+22 MB/s, yaml-rs 0.1.6 43 MB/s, rapidyaml 0.15.2 138 MB/s to a tree of its own). Merge keys (``<<``) work as in kubectl.
+Aliases are counted before they are expanded. Two equal keys in a mapping, keys that are not scalars, and tags beyond
+those of the core schema are faults.
 
-**Scalars.** What a plain one means is told by the core schema of YAML 1.2. Only ``true`` and ``false`` are booleans;
-``on``, ``off``, ``yes`` and ``no`` are text, ``010`` is ten and ``0o10`` is eight, and a time is text. Not a number and
-infinity are refused: JSON, and so Kubernetes, has no word for them.
+**Scalars.** The core schema of YAML 1.2 decides. Only ``true`` and ``false`` are booleans; ``on``, ``off``, ``yes`` and
+``no`` are text, ``010`` is ten and ``0o10`` is eight, and a time is text. Not a number and infinity are refused: JSON,
+and
+so Kubernetes, has no word for them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ __all__ = [
     "scalar",
 ]
 
-#: Bytes of one object.
 OBJECT_TEXT = 8 * 2**20
 #: Objects in all: Kubernetes supports 150,000 pods in a cluster.
 OBJECTS = 500_000
@@ -62,22 +62,22 @@ ALIAS_TEXT = 64 * 2**20
 
 
 def values_allowed(length: int) -> int:
-    """Give the number of values that a JSON text of so many bytes may hold; compact kubectl output has one in 12."""
+    """Most values of a JSON text of so many bytes; compact kubectl output has one in 12."""
     return 1_000_000 + length // 6
 
 
 def object_values_allowed(length: int) -> int:
-    """Give the number of values that one object of so many bytes may hold; what a snapshot keeps has one in 12."""
+    """Most values of one object of so many bytes; objects of a snapshot have one in 12."""
     return length // 6
 
 
 def yaml_values_allowed(length: int) -> int:
-    """Give the number of events that a YAML text of so many bytes may cause; ordinary YAML has one in 6 to 10."""
+    """Most events of a YAML text of so many bytes; ordinary YAML has one in 6 to 10."""
     return 5_000_000 + length // 7
 
 
 def yaml_documents_allowed(length: int) -> int:
-    """Give the number of documents in a YAML text of so many bytes; people write one for each object."""
+    """Most documents of a YAML text of so many bytes; people write one for each object."""
     return min(OBJECTS, 100_000 + length // 300)
 
 
@@ -89,16 +89,9 @@ _HEAD = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
-    """The unpacked text of one file.
+    """The unpacked text of one file, in UTF-8 without a byte order mark.
 
-    Parameters
-    ----------
-    name
-        The file as the caller named it, for messages.
-    data
-        The bytes, UTF-8 without a byte order mark.
-    found
-        Whether it was found in a folder, and nobody named it: it may hold no object at all.
+    ``found``: it was found in a folder without being named, so it may hold no object at all.
     """
 
     name: str
@@ -134,9 +127,9 @@ _STEP[list(b"}]")] = -1
 
 
 def object_refusal(text: bytes) -> str:
-    """Say why an object must not be read on: ``found ..., expected ...``; empty if nothing speaks against it.
+    """Why an object must not be read on: ``found ..., expected ...``; empty: it may.
 
-    Objects that pass make a text that :func:`refusal` passes, however many they are.
+    Any number of objects that pass make a text that :func:`refusal` passes.
     """
     if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, object_values_allowed(len(text))):
         return ""  # as nearly all
@@ -145,19 +138,9 @@ def object_refusal(text: bytes) -> str:
 
 
 def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, str, str] | None:
-    """Say why a JSON text must not be parsed.
+    """Why a JSON text must not be parsed: place, found and expected; None: it may. The text need not be valid JSON.
 
-    Parameters
-    ----------
-    text
-        The whole text; need not be valid JSON.
-    values
-        Most values; None: as many as a text of that length may hold.
-
-    Returns
-    -------
-    tuple of str, or None
-        Place, what was found and what was expected; None if nothing speaks against parsing.
+    ``values`` None: as many as a text of that length may hold.
     """
     most = values_allowed(len(text)) if values is None else values
     if text.count(b",") + text.count(b"{") + text.count(b"[") > most:  # strings may hold these too
@@ -194,7 +177,6 @@ def _outside_strings(text: bytes | bytearray, dropped: bytes) -> Iterator[tuple[
 
 
 def _too_deep(text: bytes | bytearray, start: int, depth: int) -> int:
-    """Place of the bracket that opens one level too many, searched from the start of its piece."""
     if start < 0:  # the piece begins inside a string
         start = -start
         end = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL).match(text, start)
@@ -232,7 +214,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _LONGEST_NUMBER = 400
 
-#: First characters of no null, boolean or number: most scalars are told from them at once.
+#: First characters of no null, boolean or number, so that most scalars are known to be text at once.
 _TEXT_STARTS = frozenset("abcdeghijklmopqrsuvwxyzABCDEGHIJKLMOPQRSUVWXYZ_/")
 
 
@@ -249,22 +231,9 @@ def is_text(value: str) -> bool:
 
 
 def scalar(value: str) -> str:
-    """Resolve a plain scalar.
+    """JSON text of a plain scalar.
 
-    Parameters
-    ----------
-    value
-        The text of the scalar.
-
-    Returns
-    -------
-    str
-        JSON text.
-
-    Raises
-    ------
-    ValueError
-        A number that JSON has no word for, or of more than 400 characters.
+    A number of more than 400 characters, or without a word in JSON, is a :class:`ValueError`.
 
     Examples
     --------
@@ -295,7 +264,6 @@ def scalar(value: str) -> str:
 _Event = Any
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE = "tag:yaml.org,2002:"
-#: What JSON text of a tagged scalar must look like, by tag.
 _TAGGED = {
     "null": re.compile("null"),
     "bool": re.compile("true|false"),
@@ -321,14 +289,9 @@ class YamlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as JSON text.
+    """One document as pieces of JSON text to be joined; no pieces for an empty document.
 
-    Parameters
-    ----------
-    pieces
-        Pieces of JSON text that make the document when they are put together; empty where the document is.
-    items
-        Indexes of those pieces that are whole elements of the list ``items`` at the root.
+    ``items`` are the indexes of pieces that are whole elements of the list ``items`` at the root.
     """
 
     pieces: list[str]
@@ -338,20 +301,10 @@ class Document:
 def documents(text: bytes) -> Iterator[Document]:
     """Read YAML documents one by one.
 
-    Parameters
-    ----------
-    text
-        UTF-8 text.
-
-    Yields
-    ------
-    Document
-        In the order of the text.
-
     Raises
     ------
     YamlError
-        The text does not parse or passes a limit; the documents before that place have been yielded.
+        The UTF-8 text does not parse or passes a limit; the documents before that place have been yielded.
     """
     if text.count(b"\n%TAG") > 100:  # libyaml compares each of them with all before it
         raise YamlError("", "more than 100 %TAG directives", "at most 100")
@@ -368,14 +321,12 @@ def documents(text: bytes) -> Iterator[Document]:
 
 
 def _indented_by_tab(text: bytes, line: int, column: int) -> bool:
-    """Whether the parser stopped in the indentation of a line, and there is a tab in it."""
     there = text.split(b"\n", line + 1)[line] if text.count(b"\n") >= line else b""
     indentation = there[: len(there) - len(there.lstrip(b" \t"))]
     return b"\t" in indentation and column <= len(indentation)
 
 
 def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
-    """Put an error of the parser into words."""
     if isinstance(error, yaml.reader.ReaderError):
         character = ord(error.character) if isinstance(error.character, (str, bytes)) else error.character
         return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
@@ -395,7 +346,7 @@ class _Anchored:
 
 
 class _YamlReader:
-    """Turns the events of one text into JSON text, by recursive descent over at most 100 levels."""
+    """Events of one text to JSON text, by recursive descent over at most 100 levels."""
 
     def __init__(self, text: bytes) -> None:
         self._loader = _Loader(text)
@@ -408,7 +359,7 @@ class _YamlReader:
         self._expanded_text = 0
 
     def close(self) -> None:
-        """Let the parser go."""
+        """Close the parser."""
         self._loader.dispose()
 
     def documents(self) -> Iterator[Document]:
@@ -426,7 +377,7 @@ class _YamlReader:
                 yield Document([] if self._out == ["null"] else self._out, self._items)
 
     def _check(self, event: _Event) -> None:
-        """See now and then that neither the text nor the object at hand grows beyond its limit."""
+        """Checks now and then that neither the text nor the object exceeds its limit."""
         self._events_left -= _EVENTS_PER_CHECK - self._until_check
         self._until_check = _EVENTS_PER_CHECK
         if self._events_left < 0:
@@ -444,7 +395,6 @@ class _YamlReader:
     # Values
 
     def _value(self, event: _Event, depth: int) -> None:
-        """Write the value that begins with an event; ``depth`` is the number of collections around it."""
         kind = event.__class__
         start, expanded = len(self._out), self._expanded_values
         if kind is yaml.MappingStartEvent:
@@ -507,7 +457,6 @@ class _YamlReader:
         self._spend(2 * len(keys), event)
 
     def _spend(self, events: int, event: _Event) -> None:
-        """Take what a collection held off the limits."""
         self._until_check -= events + 2
         if self._until_check < 0:
             self._check(event)
@@ -519,7 +468,6 @@ class _YamlReader:
             raise self._error(event, f"the tag {shown(event.tag)}", "a tag of the core schema, or none")
 
     def _root_items(self, event: _Event) -> None:
-        """Write the list ``items`` at the root, each element as one piece."""
         if event.tag is not None or event.anchor is not None:
             self._value(event, 1)
             return
@@ -546,7 +494,6 @@ class _YamlReader:
     # Scalars and keys
 
     def _scalar(self, event: _Event) -> str:
-        """JSON text of a scalar."""
         if event.implicit[0]:
             return self._plain.get(event.value) or self._resolve(event)
         tag = (event.tag or "!").removeprefix(_CORE)
@@ -570,7 +517,7 @@ class _YamlReader:
         return text
 
     def _key(self, event: _Event, keys: set[str]) -> str | None:
-        """Comma, key and colon; None for a merge key."""
+        """None for a merge key."""
         if event.__class__ is not yaml.ScalarEvent:
             what = "an alias" if event.__class__ is yaml.AliasEvent else "a list or a mapping"
             raise self._error(event, f"a key that is {what}", "a key that is a scalar")
@@ -587,7 +534,6 @@ class _YamlReader:
         return text
 
     def _new_key(self, event: _Event, keys: set[str]) -> str | None:
-        """Comma, key and colon of a key that was not seen before, or is more than text."""
         value = event.value
         if event.anchor is not None:
             self._keep(event, encode_basestring(value), 1)
@@ -626,7 +572,6 @@ class _YamlReader:
         self._out.append(anchored.text)
 
     def _merged(self, depth: int) -> str:
-        """JSON text of the value of a merge key."""
         start = len(self._out)
         self._value(self._get(), depth)
         text = "".join(self._out[start:])
@@ -634,7 +579,7 @@ class _YamlReader:
         return text
 
     def _add_merged(self, text: str, keys: set[str], event: _Event) -> None:
-        """Write the merged keys that the mapping does not have itself; of several mappings the first wins."""
+        """Of several merged mappings the first one decides, and the mapping's own keys before them."""
         several = msgspec.json.decode(text, type=list[msgspec.Raw]) if text.startswith("[") else [text.encode()]
         keys.discard("<<")
         for mapping in map(bytes, several):

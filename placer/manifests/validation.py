@@ -60,10 +60,8 @@ _HELD_SPEC = frozenset(
 )
 _AMOUNTS = frozenset(("requests", "limits", "overhead", "allocatedResources"))
 _HELD_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
-#: Names of skipped objects that are kept.
 _SKIPPED_NAMES = 100_000
 _MEMORY_CHECK = 4 * 2**20
-#: Kinds, told apart by apiVersion.
 KINDS_MOST = 10_000
 
 
@@ -78,11 +76,11 @@ class UnknownField:
     kind
         ``apiVersion Kind`` of the objects.
     path
-        Where it stands in that object; empty where there are more than are told, and no further object was looked at.
+        In that object; empty: there are more than are shown, and no further object was looked at.
     nearest
-        The known field, or kind, that is most like it; empty where there is none.
+        The known field, or kind, that is most like it; empty: none.
     count
-        Number of objects that have it.
+        Objects that have it.
     elsewhere
         Versions of the kind that have the field.
     is_read
@@ -100,22 +98,22 @@ class UnknownField:
 
 @dataclass(frozen=True, slots=True)
 class UnreadObject:
-    """An object that is set aside because it cannot be read: what depends on it waits.
+    """An object that is set aside because it cannot be read, so that its dependants wait.
 
     Parameters
     ----------
     label
         ``Kind namespace/name``.
     attribute
-        Of the :class:`Objects` that would hold it; empty for a DaemonSet, of which only a snapshot's placeholders tell.
+        Of the :class:`Objects` that would hold it; empty for a DaemonSet, known by a snapshot's placeholders alone.
     namespace, name
-        Its own; the namespace is empty where the kind has none.
+        The namespace is empty where the kind has none.
     wrong
         The first fault, and how many others there are: ``field: found ..., expected ...``.
     text
         Of the whole object, in JSON.
     holds_room
-        Whether it is a pod on a node of which all could be read that takes room there; it is among the pods, too.
+        Whether it is a pod on a node whose room could be read; it is among the pods, too.
     """
 
     label: str
@@ -127,7 +125,7 @@ class UnreadObject:
     holds_room: bool = False
 
     def at(self, *steps: str) -> Any:
-        """What is written at a place, of any type; None where nothing is."""
+        """The value at a place, of any type; None where there is none."""
         value: Any = msgspec.json.decode(self.text)
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
@@ -141,23 +139,23 @@ class Objects:
     Parameters
     ----------
     skipped
-        ``apiVersion Kind`` of what is not read, and how many there were.
+        ``apiVersion Kind`` of kinds that are not read, with counts.
     skipped_names
         Identities of skipped objects, at most 100,000 of them.
     device_resources
-        Extended resources that a DeviceClass serves, and its name: the lowest of several. Nothing else of one is read.
+        Extended resources that a DeviceClass serves, and its name: the lowest of several.
     sha256
         Hash of the text of all objects, skipped ones included, in order; edits are part of it.
     snapshot
-        Name of the scheduler that the cluster's snapshot among the input was taken for; None where there is none.
+        Scheduler that the cluster's snapshot in the input was taken for; None: there is none.
     gates
         Whether that snapshot was taken for passes that decide for pods with the hold gate.
     unknown_fields
-        Fields that no object of their kind has, each place once, and kinds that are like one that is read.
+        Each place once, and kinds that are like one that is read.
     useless_files
         Files that give the instance nothing.
     unread
-        Objects that cannot be read and are set aside: of a cluster, or where that was asked for.
+        Objects that are set aside: of a cluster, or by ``lenient``.
     unread_workloads
         Workloads of kinds that are not read and that still make pods.
     """
@@ -201,7 +199,7 @@ class Objects:
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
-        """Say where an object of this container came from: ``FILE (document N)``."""
+        """Source of an object of this container: ``FILE (document N)``."""
         origins, index = self._place(item)
         return f"{origins.files[origins.file[index]]} (document {origins.document[index]})"
 
@@ -211,7 +209,7 @@ class Objects:
         return index in origins.added
 
     def document(self, item: object) -> dict[str, Any]:
-        """Give all fields of a workload, also those that no rule reads, as its pods inherit them.
+        """All fields of a workload, since its pods inherit also those that no rule reads.
 
         Raises
         ------
@@ -234,14 +232,12 @@ class Objects:
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is known by address."""
+        """Leaves out maps by address."""
         return {key: value for key, value in self.__dict__.items() if key != "_places"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Where the objects of one kind came from, by their index."""
-
     files: tuple[str, ...]
     file: array[int]
     document: array[int]
@@ -250,7 +246,7 @@ class _Origins:
 
     @classmethod
     def of(cls, attribute: str, raws: Sequence[RawObject]) -> _Origins:
-        """Keep the origins of objects, and their text where pods are made from it."""
+        """Text is kept where pods are made from it."""
         files = {name: index for index, name in enumerate(dict.fromkeys(raw.file for raw in raws))}
         texts = enumerate(raws) if BY_ATTRIBUTE[attribute].keeps_text else ()
         return cls(
@@ -265,30 +261,27 @@ class _Origins:
 def validate(
     raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False, listed: bool = False
 ) -> Objects:
-    """Read every object into its type.
+    """Read every object into its type, in the order of the input.
 
     Parameters
     ----------
     raws
-        Objects as text. Kinds that are not read are counted and skipped.
+        Objects of kinds that are not read are counted and skipped.
     faults
-        Takes the faults beside those that are found here; all are raised together.
+        Faults of earlier steps, raised together with those found here.
     lenient
-        Set aside what has a field of a wrong type or value, as is done with objects out of a cluster's snapshot anyhow:
-        what one tenant writes must not keep all others from being placed. A Policy is never set aside.
+        Set aside objects with a field of a wrong type or value, as in a cluster's snapshot: no tenant may keep all
+        others
+        from being placed. A Policy is never set aside.
     listed
-        The objects were listed by us, each within its limits: they are all read, however much memory they take.
-
-    Returns
-    -------
-    Objects
-        Typed, in the order of the input.
+        We listed the objects, each within its limits: they are all read, however much memory they take.
 
     Raises
     ------
     BadInstance
-        With every fault of every object: a field that is missing or of a wrong type or value, an object that is there
-        twice, a second Policy, a version that is not read.
+        With every fault of every object: a missing field or one of a wrong type or value, an object that is there
+        twice, a
+        second Policy, a version that is not read.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed)
     with no_collection():
@@ -302,7 +295,7 @@ _Held = tuple[list[Any], list[RawObject]]
 
 
 class _Kind:
-    """What one pass knows of an apiVersion and kind; versions and old groups of one kind share their lists."""
+    """One apiVersion and kind; versions and old groups of one kind share their lists."""
 
     def __init__(self, raw: RawObject, seen: _Seen, held: _Held) -> None:
         self.info = raw.info
@@ -316,7 +309,7 @@ class _Kind:
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
     def of_version(self, api_version: str) -> Iterator[RawObject]:
-        """Objects of one version: those of all versions are known together."""
+        """Objects of one version, since those of all versions are known together."""
         return (raw for raw in self.seen.values() if raw.api_version == api_version)
 
 
@@ -329,8 +322,6 @@ class _DeviceClass(msgspec.Struct):
 
 
 class _Validation:
-    """The state of one pass over all objects."""
-
     def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
         self._faults, self._lenient, self._listed = faults, lenient, listed
         self._unread: list[UnreadObject] = []
@@ -365,7 +356,6 @@ class _Validation:
             self._leave(raw, kind, text)
 
     def _leave(self, raw: RawObject, kind: _Kind, text: bytes) -> None:
-        """Take what is not read: a fault, unless its kind skips other versions or a snapshot could not read it."""
         if kind.info is not None and not kind.is_skipped:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
@@ -381,13 +371,12 @@ class _Validation:
                 self._note_resource(raw, text)
 
     def _note_workload(self, raw: RawObject, text: bytes) -> None:
-        """Note a workload whose pods are not made here."""
         if len(self._workloads) < _SKIPPED_NAMES:
             found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
             self._workloads += [found] if found is not None else []
 
     def _note_resource(self, raw: RawObject, text: bytes) -> None:
-        """Note the extended resource that a DeviceClass serves: pods that ask for it are told of the class."""
+        """Pods that ask for the extended resource of a DeviceClass get a finding about the class."""
         with suppress(msgspec.DecodeError):
             resource = msgspec.json.decode(text, type=_DeviceClass).spec.extended_resource_name
             if resource:
@@ -420,7 +409,7 @@ class _Validation:
             self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
 
     def _check_words(self, raw: RawObject) -> None:
-        """Keep control characters out of what is said of an object that is not read; they would reach a terminal."""
+        """Control characters would reach a terminal."""
         words = {"kind": raw.kind, "apiVersion": raw.api_version}
         words |= {"metadata.name": raw.name, "metadata.namespace": raw.namespace}
         for field_name, word in words.items():
@@ -448,7 +437,6 @@ class _Validation:
             self._faults.count(misfit.count - 1)
 
     def _read(self, raw: RawObject, info: KindInfo, text: bytes) -> Any:
-        """The object; None where it cannot be read, which is told, or is known to be none."""
         lenient = (self._lenient or raw.snapshot) and info.attribute not in NEVER_SET_ASIDE
         if raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
             return self._set_aside(raw, info, wrong)
@@ -461,7 +449,7 @@ class _Validation:
             return None
 
     def _set_aside(self, raw: RawObject, info: KindInfo, wrong: str) -> PodManifest | None:
-        """Keep an object apart that cannot be read; of a pod on a node give what takes room there, if that can be."""
+        """A pod on a node still takes room there, if its requests can be read."""
         held = held_pod(info, bytes(raw.text)) if info.attribute == "pods" else None
         _, _, namespace, name = raw.identity
         text = bytes(raw.text)
@@ -472,7 +460,7 @@ class _Validation:
         self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
 
     def finish(self) -> Objects:
-        """Give all objects, or raise all faults."""
+        """All objects, or an exception with all faults."""
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
@@ -501,14 +489,12 @@ class _Validation:
 
 
 def _in_short(misfit: Misfit) -> str:
-    """The first fault of an object, and how many others there are."""
     (where, found, expected), *others = wrongs(misfit)
     more = f" and {len(others)} more" if others else ""
     return f"{where}: found {found}, expected {expected}{more}".removeprefix(": ")
 
 
 def _known_wrong(text: bytes) -> str:
-    """What was wrong with an object when it was taken out of a cluster; empty where nothing was."""
     metadata = msgspec.json.decode(text).get("metadata")
     notes = metadata.get("annotations") if isinstance(metadata, dict) else None
     wrong = notes.get(UNREADABLE) if isinstance(notes, dict) else None
@@ -516,16 +502,9 @@ def _known_wrong(text: bytes) -> str:
 
 
 def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
-    """Read of a pod on a node only what takes room there; None where it has no node, or not even that can be read.
+    """Read of a pod on a node only its room there; None where it has no node, or not even that can be read.
 
-    More of something than there can be is as much of it as there can be: that takes nothing else of the node.
-
-    Parameters
-    ----------
-    info
-        Of pods.
-    text
-        Of the pod, in JSON.
+    More of something than there can be counts as the most there can be: that takes nothing else of the node.
     """
     document = msgspec.json.decode(text)
     spec, metadata = document.get("spec"), document.get("metadata")
@@ -543,7 +522,6 @@ def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
 
 
 def _bounded(value: Any) -> Any:
-    """The same with the most that there can be in place of amounts that cannot be read."""
     if isinstance(value, list):
         return [_bounded(each) for each in value]
     if not isinstance(value, dict):
@@ -565,12 +543,12 @@ def _amount(written: Any) -> Any:
 
 
 def memory_allowed(length: int) -> int:
-    """Give the bytes by which the process may grow while a text of so many bytes becomes objects."""
+    """Bytes by which the process may grow while a text of so many bytes becomes objects."""
     return 512 * 2**20 + 4 * length
 
 
 class _Memory:
-    """Watches how the process grows, so that small text that makes many values cannot take all memory."""
+    """Watches the process grow, so that small text with many values cannot take all memory."""
 
     def __init__(self) -> None:
         self._start = _resident()
@@ -587,7 +565,6 @@ class _Memory:
 
 
 def _resident() -> int:
-    """Bytes of memory that this process has now; 0 where the system does not say."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -609,16 +586,14 @@ def no_collection() -> Iterator[None]:
 
 # ---------------------------------------------------------------------------------------------- unknown fields
 
-#: After so many objects that were walked a shape is made, and after twice as many as the last time made anew.
+#: After so many walked objects a shape is made, and again after twice as many as the last time.
 _WALKED = 64
-#: Places told of one kind: who finds more was given something else than objects of that kind; characters shown of each.
+#: Places shown of one kind, since somebody with more gave other objects than of that kind; characters of each.
 _TOLD = 200
 _LONGEST = 200
 
 
 class _Strays:
-    """Looks for them in the objects of one kind."""
-
     def __init__(self, info: KindInfo, version: str) -> None:
         self._info, self._fields = info, known_fields(info, version)
         self._found: dict[Place, _Stray] = {}
@@ -638,7 +613,7 @@ class _Strays:
             self._found[place].count += 1
 
     def all(self, kind: str) -> Iterator[UnknownField]:
-        """Every one that was found; ``kind`` is the apiVersion and kind of the objects."""
+        """All strays; ``kind`` is the apiVersion and kind of the objects."""
         for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
             elsewhere = tuple(
                 each
@@ -668,7 +643,7 @@ class _Strays:
 
 @dataclass(slots=True)
 class _Stray:
-    """One place at which a field was found, as it was in the first object, and how many objects have it."""
+    """Place of a field in the first object that has it, and how many objects do."""
 
     label: str
     path: str = ""
@@ -678,7 +653,6 @@ class _Stray:
 
 
 def _has(fields: Fields | None, place: Place) -> bool:
-    """Whether a place is known among some fields."""
     for step in place:
         fields = fields.under(step) if fields is not None and step is not None else fields
     return fields is not None
@@ -687,7 +661,6 @@ def _has(fields: Fields | None, place: Place) -> bool:
 def _unknown(
     value: Any, steps: Steps, above: Sequence[tuple[Steps, Fields]]
 ) -> Iterator[tuple[Steps, Sequence[tuple[Steps, Fields]]]]:
-    """Way to each field that is not known, and each place on the way with what may stand there."""
     if isinstance(value, list):
         for index, each in enumerate(value):
             item = (*steps, index)
@@ -706,15 +679,7 @@ def _unknown(
 
 
 def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> list[str]:
-    """Find the names of files that give an instance nothing; an empty list is an answer, and no empty file.
-
-    Parameters
-    ----------
-    texts
-        The files, which have been read without fault.
-    raws
-        Their objects.
-    """
+    """Names of files, read without fault, that give an instance nothing; an empty list is no empty file."""
     held = {raw.file for raw in raws}
     return [
         text.name for text in texts if text.name not in held and (_is_stray(text) if text.found else _is_empty(text))
@@ -726,7 +691,7 @@ def _is_empty(text: Text) -> bool:
 
 
 def _is_stray(text: Text) -> bool:
-    """Whether a text without objects, in a folder, is none of an empty list: nothing in it is an object."""
+    """An empty list in a folder is not stray."""
     faults = Faults()
     split([replace(text, found=False)], faults)
     return bool(faults) or _is_empty(text)

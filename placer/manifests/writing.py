@@ -1,7 +1,7 @@
 """Plain values to JSON or YAML text and files, the same bytes every time.
 
-YAML is written in block style by a few lines of our own: faster than PyYAML, and text is in quotes wherever YAML 1.1 or
-1.2 would take it for something else.
+Our own writer of block style is faster than PyYAML, and puts text in quotes wherever YAML 1.1 or 1.2 would take it for
+something else.
 """
 
 from __future__ import annotations
@@ -30,16 +30,14 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206
 def dump(
     documents: Mapping[str, Any] | Iterable[Mapping[str, Any]], target: str | Path, *, as_json: bool | None = None
 ) -> None:
-    """Write one document or several.
+    """Write one document or several: as YAML documents, or in JSON as the items of a v1 List.
 
     Parameters
     ----------
-    documents
-        One mapping, or several: YAML documents one after another, in JSON the items of a v1 List.
     target
         A file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output.
     as_json
-        JSON or YAML whatever the name is; None goes by the name, and is YAML where that does not tell.
+        JSON or YAML under any name; None: by the name, else YAML.
     """
     name = str(target)
     if as_json is None:
@@ -79,7 +77,6 @@ def to_yaml(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:
-    """Lines of a value that stands on lines of its own."""
     if isinstance(value, Mapping) and value:
         for key, part in value.items():
             yield from _entry(f"{indent}{_scalar(str(key))}:", part, f"{indent}  ")
@@ -96,7 +93,6 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
 
 
 def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
-    """Lines of a value that follows its key."""
     if not _is_block(value):
         yield f"{head} {_scalar(value)}\n"
         return

@@ -1,7 +1,7 @@
 """Why a group stays pending: counted where counting is enough, else found by placing the group alone.
 
 Belongs here: one reason per group, in the order of the catalogue (``placer.codes``), every number of which can be
-checked by hand. Does not: what to do about it (the remedies of ``placer.codes``), any proof by a solver.
+checked by hand. Does not: remedies (``placer.codes``), any proof by a solver.
 
 ==========================  ========================================  ========================
 code                        found by                                  module
@@ -9,7 +9,7 @@ code                        found by                                  module
 ``InvalidGroup``            the objects                               ``prerequisites``
 ``GangIncomplete``          counting the pods that exist              ``prerequisites``
 ``Unsupported``             the pods                                  ``prerequisites``
-``NamespaceBudget``         what the namespace's pods cost            ``prerequisites``
+``NamespaceBudget``         the cost of the namespace's pods          ``prerequisites``
 ``NoEligibleNode``          counting eligible nodes                   ``cause``
 ``QueueClosed``             the queues, open and to whom              ``prerequisites``
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
@@ -28,9 +28,9 @@ code                        found by                                  module
 ``NotDecided``              none of these                             ``relaxations``
 ==========================  ========================================  ========================
 
-Pods left of a group that is ready are optional: ``next_steps`` asks the same of the group with one step more. Where a
-rule about calls or zones keeps a group out, ``near_misses`` says where it comes nearest; where one about pods around a
-pod does, ``neighbour_words`` names the term and who holds which domain.
+``next_steps`` asks the same for optional pods of a ready group. Where a rule about calls or zones keeps a group out,
+``near_misses`` tells where it comes nearest; for rules about pods around a pod, ``neighbour_words`` names the term and
+the holders of each domain.
 """
 
 from placer.reasons.explanation import LATE, reasons

@@ -1,4 +1,4 @@
-"""Causes: what keeps a group out, where it comes nearest to being let in, and numbers as people read them."""
+"""Causes: the rule that keeps a group out, where it comes nearest, and numbers as people read them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,12 @@ def not_offered(instance: Instance, name: str) -> str:
 
 
 def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Sentence:
-    """Write a list of pods, each reader's own by name.
-
-    Parameters
-    ----------
-    pods
-        Which.
-    word
-        What is said of each.
-    """
+    """Write a list of pods with a word for each; readers see the names of their own pods only."""
     return Sentence.of(NameList(tuple(NamedThing(pod.key.namespace, word(pod), pod.priority) for pod in pods), NAMED))
 
 
 def shape_text(requests: Mapping[str, int]) -> str:
-    """Write what a pod requests, itself apart.
+    """Write the requests of a pod, the pod itself apart.
 
     Examples
     --------
@@ -83,19 +75,17 @@ def _no_pod(_pod: Pod, _node: str) -> bool:
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason, and where to look for those who hold what is missing.
+    """A reason, and where to look for the holders of the missing amounts.
 
     Parameters
     ----------
-    code, message
-        As in :class:`placer.result.Reason`.
     nodes
         Whose room would be needed: the best node, those of the best domain, those near enough; None: any.
     held
-        Beginning of the sentence about pods for which ``holds`` is true; empty: there is none.
+        Beginning of the sentence about pods for which ``holds`` is true; empty: none.
     holds
-        Tells of a pod and its node whether it is in its way though not by room (in a queue, on a link, at the other end
-        of a call). None: the message names them, but for those that took room on ``nodes``.
+        Whether a pod on its node is in the way though not by room (in a queue, on a link, at the other end of a call).
+        None: the message names them, except those that took room on ``nodes``.
     """
 
     code: ReasonCode
@@ -131,22 +121,18 @@ class EligibleNodes:
         return len(self.nodes) - sum(map(len, self._refused(pod.constraints).values()))
 
     def reason(self, pod: Pod, count: int) -> Reason:
-        """Say what keeps ``count`` pods like this one off every node."""
+        """Why ``count`` pods like this one are kept off every node."""
         pods = f"{plural(count, 'pod')} of {shape_text(pod.requests)}"
         return Reason("NoEligibleNode", f"0/{len(self.nodes)} nodes are eligible for {pods}: {self.refusals(pod)}")
 
     def refusals(self, pod: Pod) -> str:
-        """Write what keeps a pod off nodes, with the names of these where they are few.
-
-        What no node offers comes first.
-        """
+        """Refusals of nodes for a pod, with their names where they are few; refusals by every node come first."""
         absent = [not_offered(self.instance, name) for name in some(self.instance.unoffered(pod), NAMED)]
         refused = self._refused(pod.constraints)
         named = {f"{text}{_names(nodes)}": len(nodes) for text, nodes in refused.items()}
         return "; ".join(filter(None, (and_list(absent), counted(named))))
 
     def _refused(self, constraints: Constraints) -> dict[str, list[str]]:
-        """What keeps a pod off nodes, and off which."""
         if constraints not in self._refusals:
             found = self._refusals.setdefault(constraints, {})
             for name, node in self.nodes.items():
@@ -156,5 +142,4 @@ class EligibleNodes:
 
 
 def _names(nodes: list[str]) -> str:
-    """Nodes in brackets where they are few."""
     return f" ({', '.join(nodes)})" if len(nodes) <= NAMED else ""

@@ -1,4 +1,4 @@
-"""One reason per group that has pods left: its cause alone, or beside what the placement binds."""
+"""One reason per group that has pods left: its cause alone, or next to the pods that the placement binds."""
 
 from __future__ import annotations
 
@@ -32,30 +32,24 @@ from placer.words import NamedThing, NameList, Sentence
 __all__ = ["LATE", "Beside", "Causes", "reasons"]
 
 
-#: Which is said where several hold: the first.
+#: The first of several reasons is given.
 ORDER = tuple(REASONS)
 
 
-#: Causes that what runs has no part in.
+#: Running pods have no part in these causes.
 _OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode", "NotDecided")
 
-#: What is said of groups that the time did not suffice for.
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: not decided in time")
 FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement was not decided in time")
 
 
 class Causes:
-    """What keeps groups out that have pods left, each alone beside what runs.
-
-    Parameters
-    ----------
-    instance, dense, solution, decided
-        As of :func:`placer.reasons.reasons`.
+    """Causes that keep groups out that have pods left, each alone with running pods.
 
     Attributes
     ----------
     after
-        What is placed and what is left of the room.
+        The placed pods and the room that is left.
     """
 
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
@@ -69,7 +63,7 @@ class Causes:
 
     @cached_property
     def left(self) -> dict[GroupKey, list[Key]]:
-        """Group to those of its pending pods that are not placed; only groups with any."""
+        """Group to its pending pods that are not placed; only groups with any."""
         left = {
             key: [pod for pod in group.pending if pod not in self.placed] for key, group in self.instance.groups.items()
         }
@@ -82,17 +76,16 @@ class Causes:
 
     @cached_property
     def _further(self) -> _GroupsAlone:
-        """The next steps of ready groups."""
         return _GroupsAlone(self.instance, GreedyLayout(self._steps.dense))
 
     def ready(self, key: GroupKey) -> bool:
-        """Whether a group is ready with what is placed of it."""
+        """Whether a group is ready with its placed pods."""
         return key in self.index and self.after.is_ready(self.index[key])
 
     def of(self, key: GroupKey) -> Cause | None:
-        """What keeps a group out that has pods left; None where there is a place for what makes it ready.
+        """Cause that keeps a group with pods left out; None where its needed pods have a place.
 
-        Where it is ready already: what keeps every pod left out; None where there is a place for one more.
+        Of a ready group it keeps every pod left out; None where there is a place for one more.
         """
         group, left, number = self.instance.groups[key], self.left[key], self.index.get(key)
         if number is None:  # either it can never be ready, or it is ready and none of its pods can be placed
@@ -103,27 +96,20 @@ class Causes:
 
     @cached_property
     def _ending(self) -> list[Pod]:
-        """Pods that are being deleted and hold room on a node still."""
         ending = (pod for pod in self.instance.pods.values() if pod.state is PodState.TERMINATING)
         return [pod for pod in ending if pod.node in self.instance.nodes]
 
     @cached_property
     def _ended(self) -> Causes:
-        """The same question once all of them have ended."""
         pods = {key: pod for key, pod in self.instance.pods.items() if pod.state is not PodState.TERMINATING}
         left = replace(self.instance, pods=pods)
         dense = make_dense(left)
         return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
 
     def until_ended(self, key: GroupKey, cause: Cause) -> Sentence:
-        """That a group fits once pods that are being deleted have ended, to be appended; empty where that is not so.
+        """Words, to be appended, that a group fits once pods being deleted have ended; empty where it does not.
 
-        Parameters
-        ----------
-        key
-            The group.
-        cause
-            What keeps it out beside them; those on its nodes are named first, then others on nodes for its pods.
+        Pods on the nodes of ``cause`` are named first, then others on nodes for its pods.
         """
         if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
             return Sentence()
@@ -140,7 +126,7 @@ class Causes:
         return once + pod_names(ending, lambda pod: f"Pod {pod.key} on Node {pod.node}")
 
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
-        """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
+        """Of all next steps, the one that gets furthest in the catalogue's order."""
         never = [key for key in left if key not in self.dense.class_of]
         reason = never_placeable(self.instance, group, never, self.eligible) if never else None
         found = None if reason is None else Cause.of(reason)
@@ -154,7 +140,7 @@ class Causes:
 
 
 class _GroupsAlone:
-    """Groups of some arrays, each alone with what runs now; alike ones are looked at once."""
+    """Groups of some arrays, each alone with running pods; equal ones are looked at once."""
 
     def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
@@ -162,7 +148,7 @@ class _GroupsAlone:
         self._cache: dict[object, Cause | None] = {}
 
     def cause(self, number: int, decided: bool) -> Cause | None:
-        """What keeps a group from what it needs; None where it fits alone."""
+        """Cause that keeps a group out; None where it fits alone."""
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.cause(number))
         if counted is not None:
@@ -187,7 +173,6 @@ class _GroupsAlone:
         return self._named(number, self.alone.blame(number))
 
     def _named(self, number: int, found: Cause) -> Cause:
-        """The rule that was found by trying, with who is in the way of whom and where."""
         if found.code == "NumaAlignment":
             return zones_cause(self.instance, self.dense, number, found)
         if found.code == "TopologyTooNarrow":
@@ -204,7 +189,6 @@ class _GroupsAlone:
         return self._cache[key]
 
     def _kind(self, number: int) -> tuple[object, ...]:
-        """What tells a group from others while it is alone."""
         gang, dense = self.dense.groups[number], self.dense
         subs = {sub: place for place, sub in enumerate(gang.sub_groups)}
         classes = tuple(
@@ -232,7 +216,7 @@ class _GroupsAlone:
         return it.limit, it.wanted, it.bound
 
     def _asked(self, gang: DenseGroup) -> tuple[object, ...]:
-        """The tier names that a message may quote."""
+        """A message may quote these tier names."""
         group = self.instance.groups[gang.key]
         return group.topology, tuple(policy.topology for policy in group.policies)
 
@@ -241,16 +225,16 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Beside:
-    """The cluster once a placement is carried out; groups that wait are asked there what keeps each of them out.
+    """The cluster once a placement is carried out, where groups that wait are asked again.
 
     Parameters
     ----------
     causes
         Of groups alone, in the cluster as it is.
     solution
-        The placement; keeps all rules.
+        Keeps all rules.
     ending
-        Whether there is time to say for which pods that are being deleted a group waits.
+        Whether there is time to find pods being deleted that a group waits for.
     """
 
     def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
@@ -265,12 +249,11 @@ class Beside:
 
     @cached_property
     def _after(self) -> Causes:
-        """The same question in the instance as it stands then."""
         instance = Outcome(self.instance, self.dense.placement(self.solution)).carried_out()
         return Causes(instance, make_dense(instance), Solution(), decided=True)
 
     def reason(self, key: GroupKey) -> Reason:
-        """Name the rule that keeps out a group that fits alone, how far it is from keeping it, and who holds the rest.
+        """The rule that keeps out a group that fits alone, its distance from keeping it, and the holders of the rest.
 
         NotDecided where no rule is proved to.
         """
@@ -288,7 +271,7 @@ class Beside:
         return Reason("Outcompeted", "fits alone; with this placement: " + cause.message + held + until)
 
     def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
-        """Groups of which nothing is placed share a cause, and who is in their way."""
+        """Groups of which nothing is placed share a cause, and the pods in their way."""
         # The cause is kept beside the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
         if place not in self._names:
@@ -296,7 +279,6 @@ class Beside:
         return self._names[place][1]
 
     def _held(self, cause: Cause, key: GroupKey) -> Sentence:
-        """New pods that are in the way, group by group."""
         number = self.causes.index[key]
         wherever = self._held_wherever(cause, number)
         if wherever and cause.nodes is None:
@@ -307,7 +289,6 @@ class Beside:
         return wherever + ("; the room went to " + names if names else "")
 
     def _held_wherever(self, cause: Cause, number: int) -> Sentence:
-        """The same of pods that are in the way wherever they are."""
         if not cause.held or cause.holds is None:
             return Sentence()
         pods = [self.instance.pods[each.pods[0]] for each in self.dense.classes]
@@ -322,7 +303,6 @@ class Beside:
         return found
 
     def _usable_by(self, group: int) -> BoolArray:
-        """Nodes that some pod of the group may use: bool, shape (nodes,)."""
         gang = self.dense.groups[group]
         masks = tuple(sorted({self.dense.classes[index].mask for index in gang.classes}))
         scope = self.dense.scopes[gang.scope]
@@ -336,7 +316,6 @@ class Beside:
         return self._usable[key]
 
     def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> Sentence:
-        """Groups of the entries, those with most first."""
         amounts = np.zeros(len(self.dense.groups), dtype=np.int64)
         pods = np.zeros(len(self.dense.groups), dtype=np.int64)
         np.add.at(amounts, self.groups[there], np.asarray(much)[there])
@@ -364,30 +343,24 @@ def reasons(
     deadline: Deadline = NEVER,
     build: float = 0.0,
 ) -> dict[GroupKey, Reason]:
-    """Say why pods stay pending.
+    """Why pods stay pending: one reason per group with a pending pod that ``solution`` does not place.
+
+    The code is the first of the catalogue's order that keeps the group out when it is alone with running pods. Pods
+    left of
+    a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group that fits
+    so is
+    asked again next to the pods that ``solution`` binds.
 
     Parameters
     ----------
-    instance
-        The problem.
-    dense
-        Its arrays.
     solution
-        What is placed; keeps all rules.
+        Keeps all rules.
     decided
-        False: there is no time to try groups alone, and what counting cannot exclude is ``NotDecided``.
+        False: there is no time to try groups alone, and a group that counting cannot exclude is ``NotDecided``.
     deadline
-        Groups that have not been looked at when it is over are ``NotDecided``.
+        Groups that are not looked at by then are ``NotDecided``.
     build
-        Seconds that making the arrays took: what would not be over in time is not begun.
-
-    Returns
-    -------
-    dict
-        One entry per group with a pending pod that ``solution`` does not place. The code is the first of the
-        catalogue's order that keeps the group out when it is alone with the pods that run now. Where it is ready,
-        every pod left is optional: then the first that keeps each of them out beside those placed of the group, one
-        more at a time. What fits so is kept out beside what ``solution`` binds: asked there once more.
+        Seconds that making the arrays took: work that would end late is not begun.
     """
     causes = Causes(instance, dense, solution, decided)
     alone = _alone(causes, deadline, build)
@@ -398,7 +371,6 @@ def reasons(
 
 
 def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, Reason]:
-    """What keeps each group out alone, as far as there is time, and for which pods it waits that are being deleted."""
     found = {key: causes.of(key) for key in deadline.each(causes.left)}
     kept = {key: cause for key, cause in found.items() if cause is not None}
     ending = kept if deadline.left > REBUILT * build else {}

@@ -1,4 +1,4 @@
-"""What units find in one domain of a node label by counting (C7 by label), and in one that no other holds (C15)."""
+"""Room for units in one domain of a node label, by counting (C7 by label), and in one that no other holds (C15)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from placer.dense import DenseGroup
 from placer.instance import Instance, PodState
 from placer.instance.keys import label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import DomainUnit
 from placer.methods.greedy.state import GreedyState
 from placer.reasons.cause import NAMED, Cause, plural
 from placer.words import Sentence, and_list, some
@@ -27,14 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 class LabelDomains:
     """Counts over domains of node labels.
 
-    Parameters
-    ----------
-    instance
-        By name.
-    state
-        Its arrays without any new pod, and without neighbours.
-    slots
-        Says of some classes on which of some nodes places for pods are short.
+    ``state``: arrays without any new pod, and without neighbours; ``slots`` names nodes where places for pods are
+    short.
     """
 
     def __init__(
@@ -43,16 +37,8 @@ class LabelDomains:
         self.instance, self.state, self.dense, self.slots = instance, state, state.dense, slots
 
     def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
-        """Return why a group finds no domain for one of its units; None where counting does not tell, or C7 is off.
-
-        Parameters
-        ----------
-        gang
-            The group.
-        asked
-            Pods that it needs at least.
-        whole
-            Whether it needs all of them.
+        """Why a group that needs ``asked`` pods (``whole``: all of them) finds no domain for a unit; None: not known,
+        or C7 off.
         """
         off, found = self.instance.policy.rules_off, []
         for unit, classes in self._units(gang).items() if "C7" not in off else ():
@@ -67,20 +53,18 @@ class LabelDomains:
         return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
 
     def _with_slots(self, classes: Iterable[int], cause: Cause | None) -> Cause | None:
-        """Say in addition where places for pods are short."""
         if cause is None or cause.nodes is None:
             return cause
         there = np.array([name in cause.nodes for name in self.dense.nodes], dtype=bool)
         return replace(cause, message=cause.message + self.slots(classes, there))
 
     def naming_units(self, gang: DenseGroup, cause: Cause) -> Cause:
-        """Say in addition which units of a group must be in one domain, and of which label; some of them."""
+        """Add the units of a group that must be in one domain, and the label; some of them."""
         asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
         more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
         return replace(cause, message=cause.message + f": {', '.join(asked[:NAMED])}{more}") if asked else cause
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
-        """Units to the classes of the group that are of them."""
         found: dict[DomainUnit, list[int]] = defaultdict(list)
         for index in gang.classes:
             for unit in self.instance.pods[self.dense.classes[index].pods[0]].neighbours.units:
@@ -88,7 +72,6 @@ class LabelDomains:
         return dict(found)
 
     def _narrow(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
-        """C7: no domain that the unit may use has room."""
         label, there = unit.topology_key, self._running.get(unit, set())
         who = f"{unit.name} needs {plural(asked, 'pod')} in one domain of {label}"
         if len(there) > 1 or None in there:
@@ -102,7 +85,6 @@ class LabelDomains:
         )
 
     def _held(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
-        """C15: of those domains none that no other unit holds has room."""
         held = {value for other, there in self._running.items() if other.keeps_off(unit) for value in there}
         free = {value: room for value, room in rooms.items() if value not in held}
         who = f"{unit.name} needs {plural(asked, 'pod')} in a domain of {unit.topology_key} of its own"
@@ -114,7 +96,6 @@ class LabelDomains:
         return self._lacking("Exclusive", f"{who}; the roomiest that no other holds", unit, asked, free)
 
     def _lacking(self, code: str, who: str, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
-        """The cause, where not even the roomiest domain has room for so many."""
         best = max(sorted(rooms), key=lambda value: rooms[value])
         if rooms[best] >= asked:
             return None
@@ -125,7 +106,6 @@ class LabelDomains:
         return Cause("Exclusive" if code == "Exclusive" else "TopologyTooNarrow", text, frozenset(nodes))
 
     def _rooms(self, unit: DomainUnit, pods: Mapping[int, int]) -> dict[str, int]:
-        """Domain that the unit may use to how many of some pods it holds, counted shape by shape."""
         values, of = self._domains(unit.topology_key)
         counts: Counter[int] = Counter()
         for index, count in pods.items():
@@ -139,7 +119,6 @@ class LabelDomains:
         return {value: int(room) for value, room in zip(values, found, strict=True) if not there or value in there}
 
     def _domains(self, label: str) -> tuple[list[str], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        """Values of a label, and of each node the number of its value; -1: none."""
         written = [self.instance.nodes[name].labels.get(label) for name in self.dense.nodes]
         values = sorted({value for value in written if value is not None})
         number = {value: place for place, value in enumerate(values)}
@@ -147,7 +126,6 @@ class LabelDomains:
 
     @cached_property
     def _running(self) -> dict[DomainUnit, Collection[str | None]]:
-        """Units to the domains of their running pods; None: none."""
         found: dict[DomainUnit, set[str | None]] = defaultdict(set)
         for unit, node in self._standing():
             found[unit].add(domain_of(self.instance.nodes, node, unit.topology_key))

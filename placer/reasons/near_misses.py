@@ -20,31 +20,20 @@ from placer.words import Owned, Sentence
 __all__ = ["calls_cause", "zones_cause"]
 
 
-#: How many dependencies a message names.
 NAMED = 3
 
 #: Of so many areas at most a node is tried; where nodes are in no region each is an area of its own.
 MOST_AREAS = 100
 
-#: Workloads of AppGroups.
 Workloads = set[tuple[Key | None, str | None]]
 #: Whether a pod on a node is in the way of a group.
 Holds = Callable[[Pod, str], bool]
 
 
 def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
-    """Say in addition which dependencies a group breaks with everything else kept, and on which node it does so least.
+    """Add the dependencies that a group breaks with everything else kept, and the node on which it does so least.
 
-    Parameters
-    ----------
-    instance
-        By name.
-    dense
-        Its arrays.
-    group
-        Index of the group.
-    cause
-        ``NetworkCost`` or ``Bandwidth``; any other stays as it is.
+    Only ``NetworkCost`` and ``Bandwidth`` change.
 
     Examples
     --------
@@ -74,7 +63,6 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
 
 
 def _broken_words(instance: Instance, violation: Violation, calling: Collection[Key]) -> Sentence:
-    """A violation, which names AppGroups that call, and the NetworkTopology."""
     network, rest = instance.network, violation.message
     whose = frozenset(key.namespace for key in calling)
     topology = f"NetworkTopology {network.topology}" if network is not None else ""
@@ -85,12 +73,11 @@ def _broken_words(instance: Instance, violation: Violation, calling: Collection[
 
 
 def _of_callers(whose: frozenset[str], text: str, other: str) -> Sentence:
-    """What is said of calls, for readers of the Namespace of their AppGroup, which need not be that of its pods."""
+    """For readers of the Namespace of the AppGroup, which need not be that of its pods."""
     return Sentence.of(Owned(whose, Sentence.of(text), Sentence.of(other))) if len(whose) == 1 else Sentence.of(other)
 
 
 def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -> Sentence:
-    """What the group's calls may cost, or take of links; some of them."""
     texts = {}
     for pod, each in _calls(instance, dense, group):
         whose = frozenset((pod.app_group.namespace,)) if pod.app_group is not None else frozenset[str]()
@@ -107,7 +94,6 @@ def _dependencies(instance: Instance, dense: Dense, group: int, by_cost: bool) -
 
 
 def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
-    """Workloads that pods of the group call or are called by."""
     found = Workloads()
     for pod, each in _calls(instance, dense, group):
         ends = {each.origin, each.destination}
@@ -117,7 +103,7 @@ def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
 
 @dataclass(frozen=True)
 class _NearestBreach:
-    """Where a pod breaks a rule least, what it breaks there, and those of its nodes where it breaks nothing."""
+    """Where a pod breaks a rule least, the breaches there, and its nodes without a breach."""
 
     node: str
     violation: Violation
@@ -125,21 +111,17 @@ class _NearestBreach:
 
 
 class _CallTrial:
-    """Puts one pod of a group on a node of each area and asks the rules what it breaks there."""
+    """Puts one pod of a group on a node of each area and asks the rules for breaches there."""
 
     def __init__(self, instance: Instance, dense: Dense) -> None:
         self.instance, self.dense, self.calling = instance, replace(dense, network=None), dense.workload_of
 
     def nearest(self, group: int, by_bandwidth: bool) -> _NearestBreach | None:
-        """What is found for the first class of which a pod breaks the rule on every node with room.
-
-        None where every pod of the group finds a node on which it breaks nothing: only together they do.
-        """
+        """The first class of which a pod breaks the rule on every node with room; None: only together they do."""
         calling = (index for index in self.dense.groups[group].classes if index in self.calling)
         return next(filter(None, (self._nearest(index, by_bandwidth) for index in calling)), None)
 
     def _nearest(self, index: int, by_bandwidth: bool) -> _NearestBreach | None:
-        """The same of a pod of one class."""
         pod = self.instance.pods[self.dense.classes[index].pods[0]]
         room = {self.dense.nodes[node] for node in np.flatnonzero(self.dense.fits(index)).tolist()}
         broken = self._by_area(pod, by_bandwidth)
@@ -159,9 +141,9 @@ class _CallTrial:
         return node if network is None else network.area(node)
 
     def _by_area(self, pod: Pod, by_bandwidth: bool) -> dict[object, list[Violation]]:
-        """What a pod breaks on a node of each area: no rule about calls tells the nodes of an area apart.
+        """No rule about calls tells the nodes of an area apart.
 
-        An area where the other of the two rules keeps it off first is absent; so are all where there are too many.
+        An area where the other of the two rules keeps the pod off first is absent; so are all where there are too many.
         """
         one: dict[object, str] = {}
         for name in self.dense.nodes:
@@ -171,7 +153,7 @@ class _CallTrial:
         return {area: broken for area, broken in found if broken is not None}
 
     def _broken(self, pod: Pod, node: str, by_bandwidth: bool) -> list[Violation] | None:
-        """What the pod breaks on a node; None where another of the two rules keeps it off there first."""
+        """None where another of the two rules keeps the pod off first."""
         outcome = Outcome(self.instance, Placement.of({pod.key: node}))
         off = self.instance.policy.rules_off
         far = [] if "C8" in off else list(network_cost(outcome))
@@ -180,7 +162,7 @@ class _CallTrial:
         return None if far else list(bandwidth(outcome))
 
     def using(self, violation: Violation) -> Holds:
-        """Tells of which pods some call with a bandwidth goes over the link that a violation of C9 is about."""
+        """Finds pods whose call with a bandwidth uses the link of a violation of C9."""
         network, there = self.instance.network, set[tuple[Key | None, str | None, Area]]()
         if network is None:
             return lambda _pod, _node: False
@@ -193,12 +175,10 @@ class _CallTrial:
 
 
 def _says(link: Link | None, violation: Violation) -> bool:
-    """Whether a violation of C9 is about a link."""
     return link is not None and violation.subjects[1] == f"Link {link.origin} -> {link.destination}"
 
 
 def _calls(instance: Instance, dense: Dense, group: int) -> Iterator[tuple[Pod, Dependency]]:
-    """Dependencies at an end of which is a pod of the group, with one such pod."""
     pods: dict[tuple[Key | None, str | None], Pod] = {}
     for index in dense.groups[group].classes:
         if index in dense.workload_of:
@@ -212,7 +192,6 @@ def _calls(instance: Instance, dense: Dense, group: int) -> Iterator[tuple[Pod, 
 
 
 def _near(instance: Instance, pod: Pod, each: Dependency) -> str:
-    """How many nodes are near enough to every bound pod of the other end."""
     network, app = instance.network, pod.app_group
     calling = pod.workload == each.origin
     other = each.destination if calling else each.origin
@@ -227,19 +206,7 @@ def _near(instance: Instance, pod: Pod, each: Dependency) -> str:
 
 
 def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
-    """Say on how many nodes with room for the largest pod of a group a kubelet admits it, and why the nearest does not.
-
-    Parameters
-    ----------
-    instance
-        By name.
-    dense
-        Its arrays.
-    group
-        Index of the group.
-    cause
-        ``NumaAlignment``.
-    """
+    """Add the count of nodes with room whose kubelet admits the largest pod, and why the nearest does not."""
     numa = dense.numa
     classes = [index for index in dense.groups[group].classes if dense.classes[index].zones >= 0]
     if numa is None or not classes:
@@ -260,10 +227,7 @@ def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
 
 
 def _lacking(numa: DenseNuma, index: int, node: int) -> float:
-    """Which share of what a pod asks is missing in the best zone of a node, or in all where it takes several.
-
-    Of its containers, and of their resources, the one that lacks most counts.
-    """
+    """Of containers, and of their resources, the one that lacks most counts."""
     zones = numa.kubelet(node).amounts(numa.start[node])
     worst = 0.0
     for unit in numa.of(index, node):

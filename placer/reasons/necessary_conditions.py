@@ -1,4 +1,4 @@
-"""Necessary conditions that a group alone must meet beside what runs now; the first that fails is the reason.
+"""Necessary conditions for a group alone with running pods; the first that fails is the reason.
 
 Where no node has room for a pod, the one that lacks least is named, in the units of the objects.
 """
@@ -29,29 +29,19 @@ __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
 
 class NearestNode:
-    """What nodes lack for a pod.
-
-    Parameters
-    ----------
-    instance
-        By name: amounts here are those of the objects, neither scaled nor cut.
-    dense
-        Its arrays.
-    """
+    """Lacks of nodes for a pod, in amounts of the objects, neither scaled nor cut."""
 
     def __init__(self, instance: Instance, dense: Dense) -> None:
         self.instance, self.dense, self.amounts = instance, dense, NodeAmounts(instance)
 
     @cached_property
     def _free(self) -> npt.NDArray[np.float64]:
-        """About what each node has free: shape (nodes, resources)."""
         rooms = map(self.amounts.left, self.dense.nodes)
         rows = [[float(room[name]) for name in self.dense.resources] for room in rooms]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.dense.resources))
 
     @cached_property
     def _ports(self) -> dict[str, list[Pod]]:
-        """Node to the pods there that hold host ports."""
         found: dict[str, list[Pod]] = defaultdict(list)
         for pod in self.instance.pods.values():
             if pod.host_ports and pod.node is not None and pod.state is not PodState.PENDING:
@@ -59,14 +49,9 @@ class NearestNode:
         return found
 
     def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Sentence]:
-        """The eligible node whose largest lack is the smallest share of what the pod asks, and what it lacks.
+        """The eligible node whose largest lack is the smallest share of the pod's request, and its lack.
 
-        Parameters
-        ----------
-        pod
-            Fits on no node.
-        eligible
-            bool, shape (nodes,), True at least once.
+        The pod fits on no node; ``eligible``: bool, shape (nodes,), True at least once.
         """
         takes = self.amounts.asked(pod)
         asked = np.array([float(takes[name]) for name in self.dense.resources])
@@ -78,14 +63,9 @@ class NearestNode:
         return node, f"Node {node} comes nearest: " + said + self._held_by_ending([pod], [node])
 
     def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> Sentence:
-        """Where places for pods are short, and what pods that are being deleted hold still, to be appended.
+        """Where places for pods are short, and the amounts of pods being deleted, to be appended.
 
-        Parameters
-        ----------
-        classes
-            Their indices.
-        nodes
-            bool, shape (nodes,): those that are looked at; None: all.
+        ``nodes``: bool, shape (nodes,): those that are looked at; None: all.
         """
         pods = [self.instance.pods[self.dense.classes[index].pods[0]] for index in classes]
         there = self.dense.nodes if nodes is None else [self.dense.nodes[at] for at in np.flatnonzero(nodes)]
@@ -93,7 +73,6 @@ class NearestNode:
 
     @cached_property
     def _ending(self) -> dict[str, list[Pod]]:
-        """Node to the pods there that are being deleted and hold their room still."""
         found: dict[str, list[Pod]] = defaultdict(list)
         for pod in self.instance.pods.values():
             if pod.node is not None and pod.state is PodState.TERMINATING:
@@ -101,7 +80,6 @@ class NearestNode:
         return found
 
     def _held_by_ending(self, pods: Sequence[Pod], nodes: Iterable[str]) -> Sentence:
-        """What pods that are being deleted hold on nodes of that of which nodes have too little, to be appended."""
         texts: list[Sentence] = []
         for node in nodes if self._ending else ():
             names = sorted({name for pod in pods for name in self._scarce(pod, node)})
@@ -113,7 +91,6 @@ class NearestNode:
         return Sentence.of("; being deleted already: " if texts else "", Sentence.listed(texts, NAMED))
 
     def _scarce(self, pod: Pod, node: str) -> list[str]:
-        """The resources of which a node has room for fewest pods like one; none where it may not use the node."""
         if not pod.constraints.admits(self.instance.nodes[node]):
             return []
         free = self.amounts.left(node)
@@ -121,7 +98,6 @@ class NearestNode:
         return [name for name, room in rooms.items() if room == min(rooms.values())]
 
     def _slots(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None) -> str:
-        """Which nodes would take more pods of some classes if more pods might run there."""
         if PODS not in self.dense.resources:
             return ""
         free, short = self.dense.free.copy(), np.zeros(len(self.dense.nodes), dtype=bool)
@@ -158,14 +134,13 @@ class NearestNode:
 
 
 IntArray = npt.NDArray[np.int64]
-#: So many of the HyperNodes that are left out are named.
 _NAMED = 8
 #: Class to how many of its pods could be placed.
 Most = dict[int, int]
 
 
 def countable(layout: GreedyLayout) -> GreedyLayout:
-    """The same arrays without calls, kubelets and neighbours, of which counting says nothing."""
+    """The same arrays without calls, kubelets and neighbours, which counting does not cover."""
     dense = layout.dense
     plain = dense.network is None and dense.numa is None and dense.neighbours is None
     return layout if plain else GreedyLayout(replace(dense, network=None, numa=None, neighbours=None))
@@ -173,7 +148,7 @@ def countable(layout: GreedyLayout) -> GreedyLayout:
 
 @dataclass(frozen=True)
 class Target:
-    """What must be placed: all pending pods of a group, or only what makes it ready."""
+    """All pending pods of a group, or only those that make it ready."""
 
     gang: DenseGroup
     whole: bool
@@ -181,15 +156,7 @@ class Target:
 
 
 class NecessaryConditions:
-    """Counts over one instance without any new pod.
-
-    Parameters
-    ----------
-    instance
-        By name, for the sentences.
-    layout
-        Its arrays, :func:`countable`.
-    """
+    """Counts over one instance without any new pod; ``layout``: arrays of :func:`countable`."""
 
     def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
@@ -200,13 +167,7 @@ class NecessaryConditions:
         self._queue_rooms: dict[int, tuple[int, int]] = {}
 
     def cause(self, group: int) -> Cause | None:
-        """Return the first cause that counting finds; None where it finds none.
-
-        Parameters
-        ----------
-        group
-            Index of the group.
-        """
+        """The first cause that counting finds; None where it finds none."""
         gang = self.dense.groups[group]
         sizes = {index: self.dense.classes[index].size for index in gang.classes}
         whole = not self.layout.elastic(group)
@@ -225,14 +186,13 @@ class NecessaryConditions:
         return least(self.dense, target.gang, self.layout.class_prices, most) is not None
 
     def _limit(self, target: Target, most: Most, room: Callable[[int], int]) -> int | None:
-        """Cut ``most`` to the room of each class; return the first class cut where the rest does not suffice."""
+        """Returns the first class cut where the rest does not suffice."""
         cut = [index for index in most if room(index) < most[index]]
         for index in cut:
             most[index] = max(0, room(index))
         return cut[0] if cut and not self._enough(target, most) else None
 
     def _eligible(self, target: Target, most: Most) -> Cause | None:
-        """C3: some node must be eligible."""
         short = self._limit(target, most, lambda index: most[index] if self._is_eligible(index) else 0)
         if short is None:
             return None
@@ -256,11 +216,9 @@ class NecessaryConditions:
         return None
 
     def _queued(self, number: int) -> str:
-        """The resource of a row of a queue's capability."""
         return self.dense.resources[self.dense.queue_rows[number].resource]
 
     def _queue_room(self, number: int) -> tuple[int, int]:
-        """What is taken of a capability, and what is left of it, in the units of the objects."""
         if number not in self._queue_rooms:
             queue, name = self.dense.queue_rows[number].queue, self._queued(number)
             taken = sum(
@@ -293,7 +251,6 @@ class NecessaryConditions:
         )
 
     def _least(self, pods: int, amounts: Most, most: Most) -> int:
-        """Return the least that any ``pods`` pods of some classes ask for."""
         total = 0
         for index in sorted(amounts, key=lambda index: amounts[index]):
             count = min(pods, most[index])
@@ -302,7 +259,6 @@ class NecessaryConditions:
         return total
 
     def _least_sum(self, pods: int, resource: int, most: Most) -> int:
-        """The same of a resource, scaled."""
         return self._least(pods, {index: int(self.dense.classes[index].request[resource]) for index in most}, most)
 
     def _resources(self, target: Target, most: Most) -> Cause | None:
@@ -322,7 +278,6 @@ class NecessaryConditions:
         return self._sums(target, most)
 
     def _sums(self, target: Target, most: Most) -> Cause | None:
-        """Each resource, summed over the nodes eligible for any pod."""
         nodes = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})].any(axis=0)
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(target.least_pods, resource, most)
@@ -339,7 +294,6 @@ class NecessaryConditions:
         return format_amount(self.dense.resources[resource], scaled * self.dense.scale[resource])
 
     def _free_text(self, resource: int, nodes: Iterable[int], asked: int) -> str:
-        """Write how much of a resource is free on some nodes."""
         name, step = self.dense.resources[resource], self.dense.scale[resource]
         rooms = [max(0, self.nearest.amounts.left(self.dense.nodes[node])[name]) for node in nodes]
         if sum(rooms) < asked * step:
@@ -374,7 +328,6 @@ class NecessaryConditions:
         return Cause("InsufficientResources", counts + nearest + but + self._role(index), frozenset({node}))
 
     def _role(self, index: int) -> str:
-        """Which role pods of a class have in a group that asks for roles, to be appended; empty: none."""
         pods = self.dense.classes[index]
         asked = self.dense.groups[pods.group].short_by_role
         return (
@@ -382,7 +335,6 @@ class NecessaryConditions:
         )
 
     def _nodes_of(self, index: int) -> tuple[str, str]:
-        """Those nodes that pods of a class may use, and what keeps them off the others."""
         pod, every = self._pod(index), len(self.instance.nodes)
         eligible = self.eligible.count(pod)
         if eligible == every:
@@ -391,11 +343,10 @@ class NecessaryConditions:
         return f"{them} {'has' if eligible == 1 else 'have'}", self._but(pod)
 
     def _but(self, pod: Pod) -> str:
-        """What keeps a pod off the nodes that it may not use."""
         return f"; not eligible: {self.eligible.refusals(pod)}"
 
     def _topology(self, target: Target, most: Most) -> Cause | None:
-        """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""
+        """C7: each subgroup with a limit of its own in one domain, then the whole group."""
         for sub in target.gang.sub_groups:
             part = self.dense.sub_groups[sub]
             pods = {index: self.dense.classes[index].size for index in part.classes}
@@ -410,12 +361,10 @@ class NecessaryConditions:
         return self._narrow(scope, "", target.least_pods, self._asked(target.gang))
 
     def _labels(self, target: Target, most: Most) -> Cause | None:
-        """C7 by label and C15: what each unit finds in one domain of its label."""
         del most
         return self.labels.cause(target.gang, target.least_pods, whole=target.whole)
 
     def _fits_one_domain(self, target: Target, most: Most) -> bool:
-        """Whether one domain within the limit of the group has room for what must be placed."""
         scope, root = target.gang.scope, self.layout.domains.root
         if target.whole:
             demand: dict[int, int] = Counter()
@@ -427,7 +376,6 @@ class NecessaryConditions:
         return any(self._enough(target, self._room(most, domains[place])) for place in enough)
 
     def _asked(self, gang: DenseGroup, sub: int | None = None) -> NetworkTopology | None:
-        """What a group, or one of its subgroups, asks of the tree."""
         group = self.instance.groups[gang.key]
         return group.topology if sub is None else group.policies[self.dense.sub_groups[sub].policy].topology
 
@@ -437,7 +385,7 @@ class NecessaryConditions:
         return {index: min(count, fits[index]) for index, count in most.items()}
 
     def _joints(self, most: Most, domains: Sequence[int]) -> IntArray:
-        """At most how many pods domains hold: no more of all classes that fit the same nodes than there is room."""
+        """No more pods of all classes that fit the same nodes than there is room."""
         counts: Counter[int] = Counter()
         for index, count in most.items():
             counts[self.layout.shape_of[index]] += count
@@ -449,7 +397,6 @@ class NecessaryConditions:
         return found
 
     def _roomiest(self, scope: int, pods: Most) -> tuple[int, int | None]:
-        """Most pods of some classes that one domain within the limit holds, counted shape by shape; and which."""
         domains = tops(self.state, scope, self.layout.domains.root)
         if not domains:
             return 0, None
@@ -458,7 +405,6 @@ class NecessaryConditions:
         return int(counts[best]), domains[best]
 
     def _narrow(self, scope: int, who: str, asked: int, topology: NetworkTopology | None) -> Cause:
-        """Say what the roomiest domain within the limit lacks."""
         it, tree = self.dense.scopes[scope], self.layout.domains
         pods = {index: self.dense.classes[index].size for index in it.classes if self._is_eligible(index)}
         best, where = self._roomiest(scope, pods)
@@ -479,17 +425,14 @@ class NecessaryConditions:
         return Cause("TopologyTooNarrow", who + text, nodes)
 
     def _is_eligible(self, index: int) -> bool:
-        """Whether some node may take pods of a class (C3)."""
         return bool(self.dense.masks[self.dense.classes[index].mask].any())
 
     def _left_out(self) -> str:
-        """Which HyperNodes are there and do not count, because they are broken."""
         names = self.instance.topology.left_out
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         return f" (left out, as the findings say why: {', '.join(names[:_NAMED])}{more})" if names else ""
 
     def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str | Sentence:
-        """What a domain lacks for so many pods that has room for ``room`` of them, class by class."""
         begin, end = self.layout.slice_of(domain)
         if room < count:
             there = np.zeros(len(self.dense.nodes), dtype=bool)
@@ -503,7 +446,6 @@ class NecessaryConditions:
         return self._short_role(pods, domain) or "lacks room for enough of every role and subgroup"
 
     def _short_role(self, pods: Most, domain: int) -> str:
-        """Of which role a domain has room for too few pods; empty where it has of each one by itself."""
         room = self._room(pods, domain)
         gangs = {self.dense.classes[index].group for index in pods}
         for role, short in (each for gang in gangs for each in self.dense.groups[gang].short_by_role):
@@ -517,7 +459,6 @@ class NecessaryConditions:
         return "the virtual root" if name is None else f"{name}, tier {int(self.layout.domains.tier[domain])}"
 
     def _some(self, asked: int, classes: Iterable[int]) -> str:
-        """Name so many pods of some classes, and each distinct request once, with how many pods there are of it."""
         counts: Counter[str] = Counter()
         for index in classes:
             counts[shape_text(self._pod(index).requests)] += self.dense.classes[index].size

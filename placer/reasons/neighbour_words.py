@@ -1,4 +1,4 @@
-"""What pods ask of the pods around them (C12 to C15), in words: the term, its label, and who holds which domain."""
+"""Demands of pods on the pods around them (C12 to C15), in words: term, label, and the holders of each domain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from placer.dense import Dense
 from placer.instance import Instance, Pod, PodState
 from placer.instance.keys import label_word
+from placer.instance.neighbours import AffinityTerm, DomainUnit, PodSelector, SpreadLimit
+from placer.instance.nodes import Requirement
 from placer.instance.pod_index import PodIndex, domain_of
-from placer.instance.problem import AffinityTerm, DomainUnit, PodSelector, Requirement, SpreadLimit
 from placer.reasons.cause import NAMED, Cause, plural, pod_names
 from placer.words import Owned, Sentence, and_list, some
 
@@ -21,25 +22,17 @@ __all__ = ["NeighbourWords"]
 
 
 class NeighbourWords:
-    """What pods of one instance ask of the pods around them, and how that stands.
-
-    Parameters
-    ----------
-    instance
-        As things stand: pods with a node are those that are in the way.
-    """
+    """Demands of pods of one instance on the pods around them; pods with a node are those in the way."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
 
     @cached_property
     def _standing(self) -> PodIndex:
-        """Pods with a node, those that are being deleted among them."""
         return PodIndex((pod for pod in self.instance.pods.values() if pod.state.on_node), self.instance.namespaces)
 
     @cached_property
     def _repelling(self) -> Mapping[AffinityTerm, list[Pod]]:
-        """Terms of anti-affinity to the pods with a node that have them."""
         found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
         for pod in self.instance.pods.values():
             for term in pod.neighbours.anti_affinity if pod.state.on_node else ():
@@ -47,17 +40,10 @@ class NeighbourWords:
         return found
 
     def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> Sentence:
-        """What some pods ask by the rule of a cause, and how that stands; empty where no rule of neighbours is.
+        """Demands of some pods by the rule of a cause, and their state; empty for other rules.
 
-        Parameters
-        ----------
-        pods
-            Who asks.
-        code
-            The cause.
-        roomy
-            Nodes that have room for one of them but for this rule: their domains are named first, and those of others
-            only where no node is roomy.
+        Domains of ``roomy`` nodes, with room for one pod but for this rule, are named first, and others only without
+        these.
         """
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
@@ -65,16 +51,9 @@ class NeighbourWords:
         return Sentence.joined(dict.fromkeys(texts))
 
     def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
-        """Say in addition which term keeps a group out, by which label, and who holds which domain.
+        """Add the term that keeps a group out, its label, and the holders of each domain.
 
-        Parameters
-        ----------
-        dense
-            Arrays of the instance.
-        group
-            Index of the group there.
-        cause
-            ``PodAffinity``, ``PodAntiAffinity``, ``TopologySpread`` or ``Exclusive``; any other is returned as it is.
+        Only ``PodAffinity``, ``PodAntiAffinity``, ``TopologySpread`` and ``Exclusive`` change.
         """
         if cause.code not in _TOLD:
             return cause
@@ -89,7 +68,6 @@ class NeighbourWords:
         return replace(cause, message=cause.message + ": " + said, nodes=nodes, holds=None) if said else cause
 
     def _near(self, pods: Iterable[Pod]) -> frozenset[str]:
-        """Nodes in a domain with a pod that some pods must be near."""
         nodes, found = self.instance.nodes, set[str]()
         for term in {term for pod in pods for term in pod.neighbours.affinity}:
             there = {domain_of(nodes, pod.node, term.topology_key) for pod in self._running(term.pods)} - {None}
@@ -97,11 +75,10 @@ class NeighbourWords:
         return frozenset(found)
 
     def _running(self, selector: PodSelector) -> list[Pod]:
-        """Pods that a selector means, those left out that are being deleted."""
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
     def _ending(self, selector: PodSelector) -> Sentence:
-        """Pods that a selector means and that attract nobody any more, since they are being deleted."""
+        """Pods being deleted attract nobody any more."""
         those = [pod for pod in self._standing.matching(selector) if pod.state is PodState.TERMINATING]
         verb = "is" if len(those) == 1 else "are"
         return " but " + pod_names(those) + f", which {verb} being deleted" if those else Sentence()
@@ -112,7 +89,7 @@ class NeighbourWords:
     # Each of the following gives the sentences about one pod.
 
     def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
-        """What it must be near (C12)."""
+        """C12: pods to be near."""
         for term in pod.neighbours.affinity:
             those, key = self._running(term.pods), term.topology_key
             there = (
@@ -124,7 +101,7 @@ class NeighbourWords:
             yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: " + said
 
     def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
-        """What it must be apart from, and what must be apart from it (C13)."""
+        """C13: pods to be apart from, in both directions."""
         for term in pod.neighbours.anti_affinity:
             key = term.topology_key
             held = self._holders(self._standing.matching(term.pods), key, roomy)
@@ -140,21 +117,20 @@ class NeighbourWords:
                     yield Sentence.of(Owned(whose, Sentence.of(asked), _APART), held)
 
     def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
-        """Over what it must be spread (C14)."""
+        """C14: domains to be spread over."""
         for limit in pod.neighbours.spread:
             least = f", at least {plural(limit.min_domains, 'domain')}" if limit.min_domains > 1 else ""
             asked = f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}"
             yield f"{asked}: " + self._counted(limit, roomy) + _values(self.instance, limit.topology_key)
 
     def alone(self, pod: Pod, _: Collection[str]) -> Iterator[Sentence]:
-        """Who else would be in its domain (C15)."""
+        """C15: others in its domain."""
         for unit in pod.neighbours.units:
             if unit.exclusive:
                 values = _values(self.instance, unit.topology_key)
                 yield f"no other may be in its {unit.topology_key}: " + Sentence.joined((self._units(unit), values))
 
     def _holders(self, pods: Iterable[Pod], key: str, roomy: Collection[str]) -> Sentence:
-        """Which pods hold which domains, those with room; empty where none is held."""
         nodes = self.instance.nodes
         with_room = {nodes[name].labels.get(key) for name in roomy}
         held: dict[str, list[Pod]] = defaultdict(list)
@@ -166,7 +142,6 @@ class NeighbourWords:
         return Sentence.listed(texts, NAMED) + f" {_verb(held)} in the way" if texts else Sentence()
 
     def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> Sentence:
-        """How many pods that a limit counts there are in the domains with fewest, and in those with room."""
         there, nodes, key = self._by_domain(limit), self.instance.nodes, limit.topology_key
         fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
         roomiest = {domain_of(nodes, name, key) for name in roomy} - {*fewest}
@@ -178,7 +153,6 @@ class NeighbourWords:
         )
 
     def _by_domain(self, limit: SpreadLimit) -> dict[str, list[Pod]]:
-        """Every domain that counts to the pods that are counted there."""
         nodes = self.instance.nodes
         counting = {name: node.labels[limit.topology_key] for name, node in nodes.items() if limit.counts(node)}
         there: dict[str, list[Pod]] = {value: [] for value in sorted(counting.values())}
@@ -188,7 +162,6 @@ class NeighbourWords:
         return there
 
     def _units(self, unit: DomainUnit) -> Sentence:
-        """Running units that keep a unit off their domains, each with its domain; some of them."""
         held = {
             (other.name, _domain(self.instance, pod, other.topology_key)): pod
             for pod in self.instance.pods.values()
@@ -200,7 +173,6 @@ class NeighbourWords:
         return Sentence.listed(texts, NAMED)
 
 
-#: What is said of terms of anti-affinity to who has none of them.
 _APART = Sentence.of("others keep its pods off where they are: ")
 
 _TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[Sentence]]] = {
@@ -216,13 +188,11 @@ def _name(pod: Pod) -> str:
 
 
 def _unit(name: str, pod: Pod) -> Sentence:
-    """A unit by its name, for readers of its Namespace."""
     other = f"another of a pod of priority {pod.priority}"
     return Sentence.of(Owned(frozenset((pod.key.namespace,)), Sentence.of(name), Sentence.of(other)))
 
 
 def _of_domain(value: str, pods: Sequence[Pod], limit: SpreadLimit) -> Sentence:
-    """How many pods that a limit counts there are in a domain, and which."""
     there = f"{label_word(value)} has {len(pods)} of {_meant(limit.pods)}"
     return there + (" (" + pod_names(pods, _name) + ")" if pods else Sentence())
 
@@ -232,7 +202,6 @@ def _verb(held: Mapping[str, Sequence[Pod]]) -> str:
 
 
 def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> Sentence:
-    """Where pods are, by name and domain."""
     return pod_names(pods, lambda pod: f"Pod {pod.key} is in {_domain(instance, pod, key)}")
 
 
@@ -242,7 +211,6 @@ def _domain(instance: Instance, pod: Pod, key: str) -> str:
 
 
 def _room(instance: Instance, names: Collection[str], key: str) -> str:
-    """Which domains nodes with room are in; empty where there is no such node."""
     values = {instance.nodes[name].labels.get(key) for name in names}
     named = (
         [f"in {and_list(some(sorted(map(label_word, inside)), NAMED))}"]
@@ -254,14 +222,12 @@ def _room(instance: Instance, names: Collection[str], key: str) -> str:
 
 
 def _values(instance: Instance, key: str) -> str:
-    """How many values of a label nodes have, and some of them."""
     found = sorted({node.labels[key] for node in instance.nodes.values() if key in node.labels})
     shown = [*map(label_word, found[:NAMED]), *(["..."] if len(found) > NAMED else [])]
     return f"{plural(len(found), 'such domain')} ({', '.join(shown)})" if found else "no node has this label"
 
 
 def _where(selector: PodSelector) -> str:
-    """In which Namespaces pods are meant, to be appended; empty where they are in any."""
     if selector.namespace_requirements == ():
         return ""
     named = [f"Namespace{'s' if len(selector.namespaces) > 1 else ''} {and_list(selector.namespaces)}"]

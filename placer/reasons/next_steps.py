@@ -1,4 +1,4 @@
-"""The least that pods left over of a ready group ask for: what is placed of it, and one pod (or subgroup) more."""
+"""The least step for pods left over of a ready group: its placed pods, and one pod (or subgroup) more."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ __all__ = ["Steps", "next_steps"]
 
 @dataclass(frozen=True)
 class Steps:
-    """An instance in which every group is what is placed of a ready group and the least that could come next.
+    """An instance whose groups are each the placed pods of a ready group and the least step more.
 
-    Parameters
-    ----------
-    dense
-        Its arrays; each of its groups needs all that it must have to be a step further.
-    of
-        Group of the whole instance to its steps: group here, and how many pods it is more.
+    ``dense``: each of its groups needs all its pods; ``of``: group of the whole instance to its steps, each a group
+    here and
+    how many pods it is more.
     """
 
     dense: Dense
@@ -43,7 +40,6 @@ def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps
 
 
 def _steps(dense: Dense, gang: DenseGroup, placed: Counter[int]) -> Iterator[tuple[dict[int, int], int]]:
-    """Pods per class to choose from in each step, and how many more than are placed it must have."""
     now = {index: placed[index] for index in gang.classes}
     new = [sub for sub in gang.sub_groups if _is_new(dense.sub_groups[sub], placed)]
     for sub in new:
@@ -59,7 +55,6 @@ def _is_new(part: DenseSubGroup, placed: Counter[int]) -> bool:
 
 
 def _copies(classes: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:
-    """Those of some classes that are taken, by their new indices."""
     return tuple(at[index] for index in classes if index in at)
 
 
@@ -74,7 +69,7 @@ class _StepsBuilder:
     origin: list[int] = field(default_factory=list)
 
     def add(self, gang: DenseGroup, sizes: dict[int, int], more: int) -> int:
-        """Append a group that must have what is placed of ``gang`` and some pods more; return its index."""
+        """Append a group that must have the placed pods of ``gang`` and some more; returns its index."""
         number, dense = len(self.groups), self.whole
         taken = [index for index in gang.classes if sizes[index]]
         at = {index: place for place, index in enumerate(taken, len(self.classes))}
@@ -122,12 +117,11 @@ class _StepsBuilder:
         )
 
     def _numa(self) -> DenseNuma | None:
-        """What kubelets make of each copy."""
         numa = self.whole.numa
         return None if numa is None else replace(numa, units=tuple(numa.units[origin] for origin in self.origin))
 
     def _network(self, copies: Mapping[int, list[int]]) -> DenseNetwork | None:
-        """Who calls whom, each copy as its origin: only what stands alone is ever asked about."""
+        """Each copy is an origin, since only groups alone are ever asked about."""
         network = self.whole.network
         if network is None:
             return None

@@ -1,4 +1,4 @@
-"""Reasons that stand in the group itself: what it asks for, which pods exist, what they need."""
+"""Reasons in the group itself: its demands, the pods that exist, their needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["never_placeable", "never_ready"]
 
 
 def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
-    """Why the pods that exist can never make the group ready, wherever they go; None where they can."""
+    """Why the existing pods can never make the group ready, wherever they go; None where they can."""
     if group.invalid is not None:
         return Reason("InvalidGroup", group.invalid)
     missing = _missing(instance, group, group.pending)
@@ -32,7 +32,6 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
 def _nowhere_or_closed(
     instance: Instance, group: Group, supported: Sequence[Key], eligible: EligibleNodes
 ) -> Reason | None:
-    """The same of nodes, and of queues that are closed."""
     taking = [key for key in supported if not _kept_off(instance, key)]
     if _missing(instance, group, taking) is not None:
         somewhere = [key for key in supported if not eligible.nowhere(instance.pods[key])]
@@ -43,7 +42,7 @@ def _nowhere_or_closed(
 
 
 def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligible: EligibleNodes) -> Reason | None:
-    """Why none of some pods of a group that is ready without them can ever be placed; None where that is not so."""
+    """Why no optional pod of a ready group can ever be placed; None where one can."""
     large = _in_whole_sub_groups(instance, group, left, group.pending)
     if not large:
         text = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
@@ -61,7 +60,6 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
 
 
 def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | None:
-    """Which minimum is above the pods there are (C5); None where all could be met."""
     whole = _in_whole_sub_groups(instance, group, keys, keys)
     text = next(_unmet(instance, group, whole), None)
     small = next(_small_sub_groups(instance, group, keys, set(keys)), None) if len(whole) < len(keys) else None
@@ -98,7 +96,6 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
 
 
 def _succeeded(group: Group) -> str:
-    """Which members have succeeded, and whether they count, to be appended; empty where none has."""
     counted, named = sum(group.succeeded.values()), [f"Pod {key}" for key in group.finished]
     count = max(counted, len(named))
     if not count:
@@ -123,14 +120,12 @@ def _sub_group_sizes(instance: Instance, group: Group, keys: Iterable[Key]) -> C
 
 
 def _in_whole_sub_groups(instance: Instance, group: Group, keys: Sequence[Key], there: Sequence[Key]) -> list[Key]:
-    """Leave out pods of subgroups that cannot reach their size with the pods that are there (C6)."""
     counts = _sub_group_sizes(instance, group, there)
     small = {at for at, part in enumerate(group.sub_groups) if counts[at] < group.policies[part.policy].size}
     return [key for key in keys if instance.pods[key].sub_group not in small]
 
 
 def _small_sub_groups(instance: Instance, group: Group, keys: Iterable[Key], left: set[Key]) -> Iterator[str]:
-    """Subgroups with a pod among ``left`` that cannot reach their size with the pods ``keys``."""
     counts = _sub_group_sizes(instance, group, keys)
     for at, part in enumerate(group.sub_groups):
         size = group.policies[part.policy].size
@@ -157,12 +152,10 @@ def _within_budget(instance: Instance, keys: Sequence[Key]) -> list[Key]:
 
 
 def _kept_off(instance: Instance, key: Key) -> bool:
-    """Whether a queue is closed to a pod, or it asks for what no node offers."""
     return _closed(instance, key) is not None or bool(instance.unoffered(instance.pods[key]))
 
 
 def _kept_off_by(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -> Reason:
-    """What keeps pods off, some of which queues or nodes do."""
     closed = any(_closed(instance, key) is not None for key in keys)
     if not closed or all(eligible.nowhere(instance.pods[key]) for key in keys):
         return _nowhere(instance, keys, eligible)

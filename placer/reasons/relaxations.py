@@ -1,4 +1,4 @@
-"""What counting cannot exclude: is there a place for the group alone, and which rule, relaxed, gives it one."""
+"""Where counting does not exclude a group: whether it has a place alone, and which relaxed rule gives it one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ __all__ = ["TRIED", "LoneTrial", "undecided"]
 #: Nodes looked at per group while trying everything.
 LOOKS = 40_000
 
-#: How a place is looked for where counting does not exclude one.
 TRIED = "tried every way; pod by pod there is room"
 NARROW: Final = "TopologyTooNarrow"
 
@@ -32,11 +31,8 @@ class LoneTrial:
         self.state = GreedyState(layout)
 
     def fits(self, group: int) -> bool | None:
-        """Whether there is a place for what makes a group ready.
-
-        Returns
-        -------
-        False only where everything was tried; None where no place was found.
+        """Whether a group's needed pods have a place: False only where everything was tried, None where none was
+        found.
         """
         state, effort = self.state, Effort(LOOKS)
         mark = state.mark()
@@ -54,7 +50,7 @@ class LoneTrial:
         return None
 
     def blame(self, group: int) -> Cause:
-        """Say which rule keeps a group out of which it is proved that there is no place for it."""
+        """The rule that keeps out a group without any place, by proof."""
         world = self
         while world._weaker is not None:
             rule, world = world._weaker
@@ -66,7 +62,7 @@ class LoneTrial:
         return Cause("InsufficientResources", f"its pods do not fit on the nodes together ({TRIED})")
 
     def first(self, group: int, counted: Cause) -> Cause:
-        """Return the cause that is proved to come before that of domains; else the one that counting found there."""
+        """The cause that is proved to come before that of domains; else the counted one."""
         world = self
         while counted.code in (NARROW, "Exclusive") and world._weaker is not None:
             rule, world = world._weaker
@@ -101,8 +97,6 @@ def _without_zones(dense: Dense) -> Dense | None:
 
 
 def _without_rule(rule: str) -> Callable[[Dense], Dense | None]:
-    """Leave out one rule about pods around a pod."""
-
     def without(dense: Dense) -> Dense | None:
         rest = None if dense.neighbours is None else dense.neighbours.without(rule)
         return None if rest is None else replace(dense, neighbours=rest)
@@ -141,5 +135,5 @@ LADDER = (
 
 
 def undecided() -> Cause:
-    """Make the cause for a group that counting does not exclude and for which no place was found."""
+    """The cause of a group that counting does not exclude and that found no place."""
     return Cause("NotDecided", "counting does not exclude it, and no place was found for it alone: not decided in time")

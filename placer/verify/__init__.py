@@ -1,9 +1,8 @@
-"""The hard rules, executable and free of any solver: what a placement breaks, all of it, as data.
+"""The hard rules, executable and free of any solver: every breach of a placement, as data.
 
-One function per rule, under the name that every formulation uses for it. A rule looks at the outcome of a placement
-and yields a :class:`~placer.placement.Violation` per breach. What bound pods break by themselves is no violation: a
-rule speaks only where something new takes part. :data:`RULES` and :data:`DISRUPTION_RULES`
-list them in the order of models/README.md.
+One function per rule, under the name that every formulation uses for it, yields a :class:`~placer.placement.Violation`
+per breach in the outcome of a placement. A rule speaks only where something new takes part, so bound pods break none by
+themselves. :data:`RULES` and :data:`DISRUPTION_RULES` list them in the order of models/README.md.
 
 ===================  ===================================================
 module               rules
@@ -17,7 +16,7 @@ module               rules
 ``units``            C7 by label, C15 exclusive
 ``disruption``       D1 units, D2 protection, D3 priority, D4 gain, D5 order
 ``rules``            all but the last, in one list
-``words``            what they share
+``words``            shared words and sums
 ===================  ===================================================
 """
 
@@ -37,33 +36,25 @@ __all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "in_order", "r
 
 
 def in_order(broken: Mapping[str, int]) -> dict[str, int]:
-    """Rule to how often it is broken, those that are, in the order of the rules."""
+    """Broken rules with their counts, in the order of the rules."""
     return {name: broken[name] for name, _ in (*RULES, *DISRUPTION_RULES) if broken.get(name)}
 
 
 def rules_said(broken: Mapping[str, int]) -> str:
-    """Which rules are broken and how often, by number and name: ``C5 gang 34, C6 subgroup 7``; none: empty."""
+    """Broken rules with their counts, by number and name: ``C5 gang 34, C6 subgroup 7``; none: empty."""
     names = {name: rule.__name__.replace("_", " ") for name, rule in (*RULES, *DISRUPTION_RULES)}
     return ", ".join(f"{rule} {names[rule]} {count:,}" for rule, count in in_order(broken).items())
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:
-    """Judge a placement, whatever its origin.
+    """Judge a placement of any origin; rules that the policy switches off are not looked at.
 
-    Parameters
-    ----------
-    instance
-        The problem; rules that its policy switches off are not looked at.
-    placement
-        May name pods and nodes that are not there; whatever cannot be carried out is a violation itself and does not
-        count for the other rules.
-
-    Returns
-    -------
-    list[Violation]
-        Every violation, in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; empty where the placement
-        is valid. Where it evicts or moves something, the rules about new pods are those of the state after it, with
-        moved pods as new ones. Where it repairs, pods of lost nodes are pending ones.
+    Violations come in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; none: the placement is valid. A
+    binding that cannot be carried out, such as to an absent node, is a violation itself and does not count for the
+    other
+    rules. Where pods are evicted or moved, the rules about new pods are those of the state after it, with moved pods as
+    new
+    ones. Where a placement repairs, pods of lost nodes are pending ones.
     """
     instance = as_asked(instance, placement)
     if not (placement.disturbs or placement.steps or placement.freed):

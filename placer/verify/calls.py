@@ -19,8 +19,9 @@ __all__ = ["bandwidth", "network_cost"]
 
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
-    """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are
-    on one node, or in one zone, or the cost from the one to the other is ≤ m.
+    """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are on one
+    node,
+    or in one zone, or the cost from the one to the other is ≤ m.
 
     Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
     above m, summed over the pairs. With ``networkCost: majority`` see :func:`_majority`. Without any NetworkTopology
@@ -71,12 +72,11 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 
 
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:
-    """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its
-    bandwidthCapacity.
+    """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its capacity.
 
     A pair in two zones of one region uses the zone link from caller to callee, a pair in two regions the region link.
-    Terminating pods hold what they use. Only links that a new pod uses can be violated; the amount is what exceeds the
-    capacity, in bit/s. Without any NetworkTopology the rule does not apply.
+    Terminating pods still count. Only links that a new pod uses can be violated; the amount is the excess over
+    bandwidthCapacity, in bit/s. Without any NetworkTopology the rule does not apply.
     """
     network = outcome.instance.network
     if network is None:
@@ -94,7 +94,6 @@ def bandwidth(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _traffic(outcome: Outcome, network: Network) -> tuple[Counter[Link], dict[Link, Counter[str]]]:
-    """Bandwidth per link: all of it, and what is new by the dependency that takes it."""
     total: Counter[Link] = Counter()
     added: dict[Link, Counter[str]] = defaultdict(Counter)
     for flow in outcome.flows:

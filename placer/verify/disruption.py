@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from placer.disruption import Disruption, in_the_way, released
 from placer.instance import Key, Pod, PodState
+from placer.instance.neighbours import AffinityTerm
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import AffinityTerm
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth
@@ -22,17 +22,17 @@ __all__ = ["DISRUPTION_RULES", "DisruptionRule", "never_disturbed", "protection"
 #: Topology key and value, None on a node without it.
 Domain = tuple[str, str | None]
 
-#: A rule about what is disturbed: yields every breach of it.
 DisruptionRule = Callable[[Disruption], Iterator[Violation]]
 
 
 def whole_units(disruption: Disruption) -> Iterator[Violation]:
-    """D1: what is disturbed goes in units, each as one, all evicted or all moved.
+    """D1: disturbed pods go in units, each as one, all evicted or all moved.
 
     A pod of a group that is disturbed as a whole, or that would not be ready without it, takes all pods of its group
-    with it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that
-    stay, or of those that go another way than the rest of their unit; of a pod that goes twice 1 for each time after
-    the first.
+    with
+    it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that stay,
+    or that
+    go another way than the rest of their unit; of a pod that goes twice 1 for each time after the first.
     """
     times = Counter(_disturbed(disruption.placement))
     for key, count in sorted(times.items()):
@@ -52,23 +52,24 @@ def whole_units(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _disturbed(placement: Placement) -> tuple[Key, ...]:
-    """Every pod that a placement evicts or moves, as often as it does."""
+    """Each pod as often as it goes."""
     return (*placement.evictions, *(move.pod for move in placement.moves))
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: what goes may be disturbed, and what is of a queue that is not reclaimable goes for a group of this queue."""
+    """D2: a disturbed pod may be disturbed, and one of a queue that is not reclaimable goes for a group of this
+    queue.
+    """
     yield from never_disturbed(disruption)
     yield from _kept_by_queues(disruption)
 
 
 def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
-    """D2 but for queues: only bound pods are disturbed, none that is protected, and of a disruption budget no more than
-    it allows; no more pods are moved than was asked for.
+    """D2 but for queues: only bound, unprotected pods are disturbed, within disruption budgets and the asked number of
+    moves.
 
     Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy or a mark
-    protects, and those of a system priority. The amount is 1 per pod, or the number of pods above what the budget
-    allows.
+    protects, and those of a system priority. The amount is 1 per pod, or the number of pods above the budget.
     """
     for key in dict.fromkeys(_disturbed(disruption.placement)):
         refusal = _refusal(disruption.instance.pods.get(key))
@@ -87,7 +88,6 @@ def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _refusal(pod: Pod | None) -> str:
-    """Why nothing may disturb a pod; empty where something may."""
     if pod is None:
         return "it is not in the instance"
     if pod.state is not PodState.BOUND:
@@ -114,11 +114,12 @@ def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
 
 
 def priority(disruption: Disruption) -> Iterator[Violation]:
-    """D3: only units of a priority below that of a group that is admitted are evicted, and only those of no higher one
-    are moved; where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and
-    moves only where the Policy has it so.
+    """D3: only units of a priority below that of an admitted group are evicted, and only those of no higher one are
+    moved.
 
-    The amount is the number of pods of the unit. Where nothing is admitted D4 speaks.
+    Where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and moves only
+    where
+    the Policy allows it. The amount is the number of pods of the unit. D4 covers the case that nothing is admitted.
     """
     yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
@@ -138,7 +139,6 @@ def priority(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
-    """Units that are evicted where only moves are allowed, and the other way round."""
     instance = disruption.instance
     evicts = instance.may_evict and not instance.moves_only
     why = (
@@ -154,11 +154,12 @@ def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
 
 
 def gain(disruption: Disruption) -> Iterator[Violation]:
-    """D4: something is disturbed only where a group is admitted by it that could not be admitted without.
+    """D4: pods are disturbed only where a group is admitted by it that could not be admitted without.
 
-    What is looked at: that a group is admitted, and that the bindings break a rule as long as everything stays. That
-    less would do is a matter of the objective. The amount is the number of pods that go. Where domains are to be empty,
-    that they are so and were not before is the gain; the amount is the number of pods that are there.
+    Checked are that a group is admitted, and that the bindings break a rule if everything stays; the objective decides
+    whether less would do. The amount is the number of pods that go. Where domains are to be empty, the gain is that
+    they are
+    and were not before; the amount is the number of pods that are there.
     """
     if disruption.placement.freed:
         yield from _emptied(disruption)
@@ -178,7 +179,6 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _emptied(disruption: Disruption) -> Iterator[Violation]:
-    """Domains that are to be empty and are not; what goes although all of them were."""
     tree, freed = disruption.instance.topology, disruption.placement.freed
     found = in_the_way(disruption.instance, freed)
     for name, there in found.items():
@@ -197,8 +197,9 @@ def _emptied(disruption: Disruption) -> Iterator[Violation]:
 
 
 def order(disruption: Disruption) -> Iterator[Violation]:
-    """D5: the placement lists steps, in each of which first whole units go and then pods are bound; carried out one
-    after another every node, queue and link keeps its room, and nothing that runs on is without its C12.
+    """D5: in each step first whole units go and then pods are bound; after every step each node, queue and link keeps
+    its
+    room, and no pod that runs on lacks its C12.
 
     The amount is the number of times that a pod stands in the steps too often or too seldom, the number of pods of a
     unit that go in another step than its first, the excess of the rule about room, or 1 per pod without its C12.
@@ -220,7 +221,6 @@ def order(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Key, int]) -> Iterator[Violation]:
-    """Moved pods that are bound in an earlier step than that in which they go."""
     for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
         if came[key] < went[key]:
             message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
@@ -228,7 +228,6 @@ def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Ke
 
 
 def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]) -> Iterator[Violation]:
-    """Pods that do not stand in one step, once, or stand in some and should not."""
     times = Counter(key for key, _ in stands)
     for key in sorted({*times, *wanted}):
         due = int(key in wanted)
@@ -238,7 +237,7 @@ def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]
 
 
 def _moments(disruption: Disruption) -> Iterator[Violation]:
-    """What is broken after each of the steps; what is broken in the end by what is bound, other rules say."""
+    """Other rules report breaches by bound pods in the end."""
     steps, nodes = disruption.placement.steps, disruption.outcome.new
     told = without_affinity(Outcome(disruption.instance, Placement()))
     gone: set[Key] = set()
@@ -264,7 +263,7 @@ def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:
-    """Pods that run, with a domain in which no pod matches all terms of their required pod affinity (C12)."""
+    """Running pods with a domain in which no pod matches all terms of their required pod affinity (C12)."""
     asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
     for pod in outcome.instance.pods.values():
         if pod.neighbours.affinity and _runs(outcome, pod):
@@ -277,7 +276,7 @@ def without_affinity(outcome: Outcome) -> set[Key]:
 
 
 def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
-    """The domains in which a pod that matches all terms runs; a node without the label is in none."""
+    """A node without the label is in no domain."""
     meant = outcome.neighbours.matching_all(term.pods for term in terms)
     found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
     return {(key, value) for key, value in found if value is not None}
@@ -288,12 +287,10 @@ def _runs(outcome: Outcome, pod: Pod) -> bool:
 
 
 def _domains(outcome: Outcome, pod: Pod, terms: Iterable[AffinityTerm]) -> set[Domain]:
-    """The domains of the terms' keys that a pod's node is in."""
     nodes, where = outcome.instance.nodes, outcome.node_of(pod)
     return {(term.topology_key, domain_of(nodes, where, term.topology_key)) for term in terms}
 
 
-#: Every rule about what is disturbed, in the order of models/README.md.
 DISRUPTION_RULES: tuple[tuple[str, DisruptionRule], ...] = (
     ("D1", whole_units),
     ("D2", protection),

@@ -6,28 +6,27 @@ A domain of a topology key is the set of the nodes of one value of that label. S
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from placer.instance import Instance, Key, Pod, PodState
+from placer.instance import Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
-from placer.instance.pod_index import domain_of, owners_of_terms, pairs_apart
-from placer.instance.problem import AffinityTerm, SpreadLimit
+from placer.instance.neighbours import AffinityTerm, SpreadLimit
+from placer.instance.pod_index import CountedDomains, domain_of, owners_of_terms, pairs_apart
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, pod_name
 
 __all__ = ["pod_affinity", "pod_anti_affinity", "spread"]
 
-#: Topology key and value: a domain.
 Domain = tuple[str, str]
 
 
 def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
-    """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by the bound pods
-    and the new ones before it.
+    """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by bound and earlier
+    pods.
 
     Its node has the topology key of every term, and the node's domain of every key holds a pod that matches all of its
     terms; or no such pod is on a node with one of the keys, and the pod matches its terms itself: it is the first.
@@ -51,7 +50,6 @@ def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
 def _attractions(
     outcome: Outcome, asking: Iterable[tuple[AffinityTerm, ...]]
 ) -> tuple[dict[tuple[AffinityTerm, ...], _Matches], dict[Key, list[_Matches]]]:
-    """Terms to where pods match them, and new pod to all that it matches; terms that mean the same pods share one."""
     alike: dict[object, _Matches] = {}
     found: dict[tuple[AffinityTerm, ...], _Matches] = {}
     for terms in asking:
@@ -67,8 +65,6 @@ def _attractions(
 
 
 class _Matches:
-    """Where the pods are that match all terms of some pod affinity."""
-
     def __init__(self, outcome: Outcome, terms: Sequence[AffinityTerm]) -> None:
         self._nodes = outcome.instance.nodes
         self._keys = tuple(dict.fromkeys(term.topology_key for term in terms))
@@ -86,7 +82,7 @@ class _Matches:
         self._there.update((key, value) for key, value in domains if value is not None)
 
     def refusal(self, pod: Key, node: str) -> str | None:
-        """Why a pod is not admitted on a node, beside the pods counted so far; None where it is."""
+        """Why a pod is not admitted on a node next to the pods counted so far; None where it is."""
         for key in self._keys:
             value = domain_of(self._nodes, node, key)
             if value is None:
@@ -99,8 +95,9 @@ class _Matches:
 
 
 def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
-    """C13: no two pods, one of them new, of which a required anti-affinity term of the one matches the other, are in
-    one domain of the term's topology key.
+    """C13: no two pods, one of them new and one with a required anti-affinity term that matches the other, share a
+    domain of
+    the term's topology key.
 
     Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
     number of such pairs.
@@ -121,10 +118,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
-    """Anti-affinity terms that concern a new pod, with the pods of each domain that have it, and that it means.
-
-    What terms mean that mean the same pods is found once.
-    """
+    """Terms that mean the same pods share one look-up."""
     meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
     pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
     for term, owners in owners_of_terms(pods).items():
@@ -137,7 +131,6 @@ def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]
 
 
 def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
-    """Value of the term's key to those of the pods that are there; pods on nodes without it are nowhere."""
     found: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
         value = domain_of(outcome.instance.nodes, outcome.node_of(pod), term.topology_key)
@@ -151,26 +144,27 @@ def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
 
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
-    """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and in the pod's domain
-    there are at most maxSkew more of the pods it counts than in the domain with fewest.
+    """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and the pod's domain
+    has at
+    most maxSkew more of the counted pods than the emptiest one.
 
     Counted are bound and new pods on nodes that count. With fewer than minDomains domains the fewest is 0. One
-    violation per constraint and domain: the amount is what is above maxSkew; nodes without the key: one violation per
-    pod, of amount 1.
+    violation per
+    constraint and domain: the amount is the excess over maxSkew; nodes without the key: one violation per pod, of
+    amount 1.
     """
     limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
     for key in outcome.new:
         pod = outcome.instance.pods[key]
         for limit in pod.neighbours.spread:
             limits[limit].append(pod)
-    domains = _CountedDomains(outcome.instance)
+    domains = CountedDomains(outcome.instance.nodes, outcome.neighbours, outcome.node_of)
     for limit, pods in limits.items():
         yield from _skews(outcome, domains, limit, pods)
 
 
-def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
-    """What one constraint that some new pods share is broken by."""
-    key, counts = limit.topology_key, domains.counts(outcome, limit)
+def _skews(outcome: Outcome, domains: CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
+    key, counts = limit.topology_key, domains.counts(limit)
     fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
     mine: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
@@ -190,36 +184,3 @@ def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods:
                 f"{fewest}; maxSkew is {limit.max_skew}"
             )
             yield Violation("C14", (f"Domain {key}={label_word(value)}", pod_name(min(there))), excess, message)
-
-
-class _CountedDomains:
-    """Which nodes count for spread constraints, found once for constraints of the same keys and policies."""
-
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._nodes: dict[object, list[str]] = {}
-        self._domains: dict[object, dict[str, str]] = {}
-        self._counts: dict[tuple[int, int], Counter[str]] = {}
-
-    def of(self, limit: SpreadLimit) -> Mapping[str, str]:
-        """Node that counts to its domain."""
-        kind = limit.keys, limit.counted
-        if kind not in self._nodes:
-            self._nodes[kind] = [name for name, node in self._instance.nodes.items() if limit.counts(node)]
-        if (*kind, limit.topology_key) not in self._domains:
-            nodes = self._instance.nodes
-            found = {name: nodes[name].labels[limit.topology_key] for name in self._nodes[kind]}
-            self._domains[*kind, limit.topology_key] = found
-        return self._domains[*kind, limit.topology_key]
-
-    def counts(self, outcome: Outcome, limit: SpreadLimit) -> Counter[str]:
-        """Every domain that counts to the bound and new pods that are counted there."""
-        counting, matched = self.of(limit), outcome.neighbours.matching(limit.pods)
-        place = id(counting), id(matched)  # both are kept: constraints that count the same are counted once
-        if place not in self._counts:
-            found = self._counts[place] = Counter(dict.fromkeys(counting.values(), 0))
-            for pod in matched:
-                value = counting.get(outcome.node_of(pod) or "")
-                if value is not None and pod.state is not PodState.TERMINATING:
-                    found[value] += 1
-        return self._counts[place]

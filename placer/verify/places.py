@@ -42,8 +42,10 @@ def capacity(outcome: Outcome) -> Iterator[Violation]:
     """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
 
     The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
-    requests can be violated; the amount is what exceeds allocatable, in the resource's unit. Host ports do not clash:
-    each clash that a new pod is part of has amount 1.
+    requests can
+    be violated; the amount is the excess over allocatable, in the resource's unit. Each clash of host ports that a new
+    pod is
+    part of has amount 1.
     """
     instance = outcome.instance
     for name, new in outcome.new_on.items():
@@ -55,7 +57,6 @@ def capacity(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
-    """Host ports that a new pod shares with another pod on its node (C2)."""
     asking = {name: [pod for pod in new if pod.host_ports] for name, new in outcome.new_on.items()}
     taken: Mapping[str, list[Pod]] = _port_holders(outcome.instance) if any(asking.values()) else {}
     for name, new in asking.items():
@@ -67,7 +68,7 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
-    """Each pod with those before it that have a host port of the same number, at whichever address."""
+    """Of the same number, at any address."""
     holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
     for position, pod in enumerate(pods):
         places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
@@ -78,7 +79,8 @@ def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
-    """C3: a pod is bound only to a node that is there, Ready and schedulable, whose NoSchedule and NoExecute taints it
+    """C3: a pod is bound only to an existing node that is Ready and schedulable, whose NoSchedule and NoExecute taints
+    it
     tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
     """
     instance = outcome.instance
@@ -94,7 +96,7 @@ def eligibility(outcome: Outcome) -> Iterator[Violation]:
 
 
 def refusal(outcome: Outcome) -> Iterator[Violation]:
-    """C4: a pod that needs what is not modelled is never bound. The amount is 1 per pod."""
+    """C4: a pod with demands that are not modelled is never bound. The amount is 1 per pod."""
     for key, name in outcome.new.items():
         unsupported = outcome.instance.pods[key].unsupported
         if unsupported:
@@ -107,12 +109,10 @@ def _port(port: HostPort) -> str:
 
 
 def _clashes(one: Pod, other: Pod) -> Iterator[tuple[HostPort, HostPort]]:
-    """Pairs of host ports of the two pods that cannot be open on one node."""
     return ((mine, theirs) for mine in one.host_ports for theirs in other.host_ports if mine.clashes(theirs))
 
 
 def _port_holders(instance: Instance) -> dict[str, list[Pod]]:
-    """Node name to the pods with host ports that hold room there before the placement."""
     found: dict[str, list[Pod]] = defaultdict(list)
     for pod in instance.pods.values():
         if pod.host_ports and pod.node is not None:

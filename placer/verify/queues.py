@@ -14,11 +14,11 @@ __all__ = ["pods_by_queue", "queue"]
 
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
-    """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or in a
-    queue below it is ≤ capability(q, r); a closed queue, or one below a closed queue, takes no new pods, and one that
-    names namespaces only those of these.
+    """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is
+    ≤ capability(q, r); a closed queue, or one below it, takes no new pods, and one with namespaces only pods of these.
 
-    Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is what exceeds
+    Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is the excess
+    over
     the capability, in the resource's unit, or the number of new pods that the queue does not take.
     """
     instance = outcome.instance
@@ -37,7 +37,6 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _of_others(queue_read: Queue, pods: Iterable[Pod]) -> Iterator[Violation]:
-    """New pods of namespaces that an open queue does not name."""
     takes = queue_read.namespaces
     others = Counter(pod.namespace for pod in pods if takes is not None and pod.namespace not in takes)
     for namespace, count in sorted(others.items()) if queue_read.open else ():
@@ -48,7 +47,7 @@ def _of_others(queue_read: Queue, pods: Iterable[Pod]) -> Iterator[Violation]:
 
 
 def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Known queue to those of the pods that count against it: its own and those of the queues below it."""
+    """Known queue to the pods that count against it: its own and those of the queues below it."""
     own: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.queue is not None:

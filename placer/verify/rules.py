@@ -16,10 +16,8 @@ from placer.verify.units import exclusive
 
 __all__ = ["RULES", "Rule", "broken"]
 
-#: A rule: yields every breach of it.
 Rule = Callable[[Outcome], Iterator[Violation]]
 
-#: Every rule about new pods.
 RULES: tuple[tuple[str, Rule], ...] = (
     ("C1", once),
     ("C2", capacity),

@@ -9,8 +9,8 @@ from itertools import combinations, filterfalse
 from placer.instance import Key, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
+from placer.instance.neighbours import DomainUnit
 from placer.instance.pod_index import domain_of, pairs_apart
-from placer.instance.problem import DomainUnit
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import bound_and_new, count_of, pod_name
@@ -24,8 +24,9 @@ ByDomain = Mapping[str | None, list[Key]]
 def one_domain(outcome: Outcome) -> Iterator[Violation]:
     """C7 by label: all placed pods of a unit are on nodes with one equal value of its topology key.
 
-    Bound pods count; a unit that gets nothing new is not looked at. The amount is the number of pods that are not in
-    the domain that has most of them.
+    Bound pods count; a unit without new pods is not looked at. The amount is the number of pods outside the domain with
+    most
+    of them.
     """
     for unit, domains in _places(outcome).items():
         counts = Counter({value: len(pods) for value, pods in domains.items()})
@@ -41,18 +42,18 @@ def one_domain(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
-    """Domains as people read them, the nodes that are in none last."""
     yield from sorted(f"{label}={label_word(value)}" for value in values if value is not None)
     if None in values:
         yield f"nodes without {label}"
 
 
 def exclusive(outcome: Outcome) -> Iterator[Violation]:
-    """C15: no two units that are exclusive in one key have pods in one domain of it, and no pod of a JobSet's Job is in
-    one beside another Job of a JobSet that is exclusive in the key.
+    """C15: units that are exclusive in one key share no domain of it, and neither do a pod of a JobSet's Job and
+    another
+    Job that is exclusive in the key.
 
     One violation per key and domain; the amount is the number of pairs of such units of which one has a new pod there.
-    Another one where pods are beside an exclusive Job; the amount is the number of pairs of a pod of each, one new.
+    Another one where pods are next to an exclusive Job; the amount is the number of pairs of a pod of each, one new.
     """
     for (label, value), units in sorted(_exclusive_units(outcome).items()):
         names = sorted(unit.name for unit in units)
@@ -81,7 +82,6 @@ def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], list[Key]]]:
-    """Domain to the pods there of exclusive Jobs of JobSets, and of other ones."""
     found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
     for pod in outcome.instance.pods.values():
         for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
@@ -92,7 +92,6 @@ def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], 
 
 
 def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
-    """Domain to the exclusive units there, and whether each has a new pod there."""
     found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
     for unit, domains in _places(outcome).items():
         for value, pods in domains.items() if unit.exclusive else ():
@@ -102,7 +101,6 @@ def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit,
 
 
 def _places(outcome: Outcome) -> dict[DomainUnit, ByDomain]:
-    """Units to where their bound and new pods are."""
     found: dict[DomainUnit, dict[str | None, list[Key]]] = {}
     for pod in outcome.instance.pods.values():
         for unit in pod.neighbours.units:

@@ -1,4 +1,4 @@
-"""What several rules say or sum."""
+"""Words and sums that several rules share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["bound_and_new", "count_of", "excesses", "pod_name", "requested"]
 
 
 def pod_name(key: Key) -> str:
-    """How a pod is named in a violation."""
+    """Name of a pod in a violation."""
     return f"Pod {key}"
 
 
@@ -33,7 +33,7 @@ def bound_and_new(bound: int, new: int) -> str:
 
 
 def requested(pods: Sequence[Pod]) -> Counter[str]:
-    """Sum of the requests of the pods, per resource; equal requests are multiplied, not added one by one."""
+    """Sum of the pods' requests, per resource; equal requests are multiplied, not added one by one."""
     total: Counter[str] = Counter()
     for requests, count in Counter(pod.requests for pod in pods).items():
         for resource, amount in requests.items():
@@ -44,7 +44,7 @@ def requested(pods: Sequence[Pod]) -> Counter[str]:
 def excesses(
     before: Mapping[str, int], added: Mapping[str, int], most: Mapping[str, int]
 ) -> Iterator[tuple[str, int, str]]:
-    """Limited resources of which something is added and the sum is above the limit: name, excess, the sums as text."""
+    """Limited resources of which something is added and the sum exceeds the limit: name, excess, the sums as text."""
     for resource, limit in sorted(most.items()):
         held, fresh = before[resource], added[resource]
         excess = held + fresh - limit

@@ -1,72 +1,101 @@
-"""How long a gang waits for a loop of passes, from the moment at which its last pod is there to its last binding.
+"""How long pods wait for a loop of passes, from making them to their binding, and what the loop costs meanwhile.
 
-    python -m tests.benchmarks.loop [NODES RUNNING GANGS]
+    python -m tests.benchmarks.loop [--nodes 1000] [--running 20000] [--seconds 60] [--size 4000]
 
-Starts an API server of its own with 1,000 nodes and 10,000 running pods, unless told otherwise, and ``placer run
---every 60s`` in a process of its own. One after another gangs of 16 pods are made; prints the seconds of each, their
-median and the slowest, and the peak of the memory of the process.
+Starts an API server of its own with nodes and running pods of so many bytes, and ``placer run --every 60s`` in a
+process of its own, with the flags of ``deploy/overlays/deployment``. Single pods and gangs of four arrive meanwhile at
+two pods a second; there is room for all of them. Prints the seconds from the last pod of each thing to its last
+binding, the seconds of passes' steps, and the processor's time of a pass, in all and of passes with nothing pending.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import argparse
 import statistics
-import subprocess
-import sys
-import tempfile
+import threading
 import time
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
 from tests.benchmarks.bind import started
 from tests.cluster.api import Api
 from tests.cluster.passes import gang, leaves
+from tests.cluster.processes import running
 from tests.cluster.things import live_pod
 from tests.waiting import wait_until
 
-PODS = 16
+STEPS = ("snapshot", "solve", "lane", "bind", "tell")
 
 
-def main(nodes: int = 1_000, running: int = 10_000, gangs: int = 20) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--running", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--size", type=int, default=4_000)
+    wanted = parser.parse_args()
     with started() as (server, api):
-        racks = list(leaves(nodes // 20, 20, cpu=32))
+        racks = list(leaves(wanted.nodes // 20, 20, cpu=64))
         api.create(*racks)
         names = [each["metadata"]["name"] for each in racks if each["kind"] == "Node"]
-        api.create(*(live_pod(f"runs-{i}", node=names[i % len(names)], cpu=1) for i in range(running)))
-        with tempfile.TemporaryFile("w+") as told:
-            flags = ["--kubeconfig", str(server.kubeconfig()), "--every", "60s", "--settle", "0"]
-            process = subprocess.Popen([sys.executable, "-m", "placer", "run", *flags], stdout=told)
-            wait_until(lambda: os.fstat(told.fileno()).st_size > 0, "the first pass")
-            found = [_one(api, f"train-{number}") for number in range(gangs)]
+        notes = {"example.com/text": "x" * wanted.size}
+        api.create(*(_noted(live_pod(f"runs-{at}", node=names[at % len(names)], cpu=1), notes)
+                     for at in range(wanted.running)))  # fmt: skip
+        flags = ["--kubeconfig", str(server.kubeconfig()), "--every", "60s", "--time-limit", "5"]
+        with running(flags) as process:
+            wait_until(lambda: bool(process.lines), "the first pass")
+            first = len(process.lines)
+            began = process.processor
+            waits = arrivals(api, wanted.seconds, notes)
+            spent = process.processor - began
             process.terminate()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            told.seek(0)
-            passes = [json.loads(line) for line in told]
-        print(f"seconds: {' '.join(f'{each:.2f}' for each in found)}")
-        print(f"median {statistics.median(found):.2f} s, slowest {max(found):.2f} s; {len(passes)} passes")
-        for step in ("snapshot", "solve", "bind", "tell"):
-            print(f"  {step}: {statistics.median(each['seconds'].get(step, 0.0) for each in passes):.2f} s")
-        print(f"peak {usage.ru_maxrss / 1024:.0f} MiB, ended with {process.returncode}")
+            process.wait()
+            passes = process.lines[first:]
+    for size, found in waits.items():
+        print(f"{len(found)} of {size} pods: {_figures(found)}")
+    for step in STEPS:
+        seconds = [each["seconds"][step] for each in passes if step in each["seconds"]]
+        if seconds:
+            print(f"  {step}: {_figures(seconds)}")
+    print(f"{len(passes)} passes, {spent / max(1, len(passes)):.2f} s of processor each, all its threads")
 
 
-def _one(api: Api, name: str) -> float:
-    """Make a gang; seconds until the last of its pods has a node."""
-    api.create(*gang(name, PODS))
+def arrivals(api: Api, seconds: float, notes: dict[str, str]) -> dict[int, list[float]]:
+    """Make single pods and gangs of four in turn, two pods a second; pods of a thing to the seconds of each."""
+    waits: dict[int, list[float]] = {1: [], 4: []}
+    threads = []
+    end, number = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        size = 4 if number % 4 == 3 else 1
+        threads.append(threading.Thread(target=_one, args=(api, f"new-{number}", size, notes, waits[size])))
+        threads[-1].start()
+        time.sleep(size / 2)
+        number += 1
+    for thread in threads:
+        thread.join()
+    return waits
+
+
+def _one(api: Api, name: str, size: int, notes: dict[str, str], waits: list[float]) -> None:
+    made = list(gang(name, size)) if size > 1 else [live_pod(f"{name}-0", cpu=1)]
+    api.create(*(_noted(each, notes) if each["kind"] == "Pod" else each for each in made))
     began = time.monotonic()
-    until_bound(api, *(f"/api/v1/namespaces/default/pods/{name}-{number}" for number in range(PODS)))
-    return time.monotonic() - began
+    for at in range(size):
+        while "nodeName" not in api.get(f"/api/v1/namespaces/default/pods/{name}-{at}")["spec"]:
+            time.sleep(0.02)
+    waits.append(time.monotonic() - began)
 
 
-def until_bound(api: Api, *paths: str) -> None:
-    """Wait until each of some pods has a node."""
-    for path in paths:
-        wait_until(partial(_is_bound, api, path), path)
+def _noted(document: dict[str, Any], notes: dict[str, str]) -> dict[str, Any]:
+    metadata = document["metadata"]
+    return {**document, "metadata": {**metadata, "annotations": metadata.get("annotations", {}) | notes}}
 
 
-def _is_bound(api: Api, path: str) -> bool:
-    return "nodeName" in api.get(path)["spec"]
+def _figures(seconds: Sequence[float]) -> str:
+    ordered = sorted(seconds)
+    last = ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+    return f"median {statistics.median(ordered):.2f} s, p99 {last:.2f} s"
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

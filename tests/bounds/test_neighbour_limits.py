@@ -8,7 +8,7 @@ from placer.bounds import bounds_for, named_bounds
 from placer.dense import Dense, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import PodState
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.methods.greedy.multi_start import greedy
 from placer.solve import solve
 from tests.world import World, apart, hard, soft, spread

@@ -332,7 +332,7 @@ def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, A
         ),
         (["audit", "--time-limit", "5"], ["reading", "judging team-a/runs (1 of 1)"]),
         (["compare", "--policies", "kube-default,greedy"], ["reading", "kube-default (1 of 2)", "greedy (2 of 2)"]),
-        (["report"], ["reading", "gathering what the page shows"]),
+        (["report"], ["reading", "gathering facts for the page"]),
     ],
     ids=lambda words: words[0],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,12 @@ class PlacerProcess:
         except OSError:
             return None
         return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")), None)
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor that it has had, of all its threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def said(self) -> str:

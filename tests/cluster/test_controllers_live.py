@@ -105,7 +105,7 @@ def versions(api: Api) -> list[str]:
 
 
 def hand_over(api: Api) -> None:
-    """As ``deploy/README.md`` has it: with a list that is new, since who applies what is so already shares it only."""
+    """As ``docs/passes.md`` has it: with a list that is new, since who applies what is so already shares it only."""
     weights = [USER_LIST, {"name": "NetperfCosts", "topologyList": []}]
     document = {**NETWORK_TOPOLOGY, "spec": {**NETWORK_TOPOLOGY["spec"], "weights": weights}}
     api.call("PATCH", f"{NETWORK}?fieldManager=placer-controllers&force=true", document, APPLY)

@@ -69,8 +69,8 @@ class Server:
 class World:
     """A cluster of one node and gangs of pods, and a plan for it."""
 
-    def __init__(self, **gangs: int) -> None:
-        documents = [node("n1", cpu=100)]
+    def __init__(self, *lone: str, **gangs: int) -> None:
+        documents = [node("n1", cpu=100), *(_pod(name) for name in lone)]
         for name, count in gangs.items():
             documents.append(pod_group(name, minMember=count))
             documents += (_pod(f"{name}-{number}", name) for number in range(count))
@@ -99,6 +99,11 @@ class World:
             before = name
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
+    def alone(self, name: str) -> Batch:
+        """A pod in no gang."""
+        bind = PlannedBinding(Key("default", name), f"uid-{name}", "n1")
+        return Batch((GroupKey("", "default", name),), (bind,))
+
     def carry_out(
         self,
         *batches: Batch,
@@ -111,13 +116,9 @@ class World:
         return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, lost, paused, lease_left=left)
 
 
-def _pod(name: str, group: str) -> Document:
-    metadata = {
-        "name": name,
-        "namespace": "default",
-        "uid": f"uid-{name}",
-        "annotations": {"scheduling.k8s.io/group-name": group},
-    }
+def _pod(name: str, group: str = "") -> Document:
+    annotations = {"scheduling.k8s.io/group-name": group} if group else {}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
     return pod(name, metadata=metadata, spec={"schedulerName": "placer"}, cpu=1)
 
 
@@ -274,6 +275,16 @@ def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None
     answers = iter(["away", "away"])
     world.cache.lost = lambda: next(answers, None)
     assert states(world.carry_out(world.batch("b"))) == [("b", GangState.BOUND, 1)]
+
+
+def test_a_single_pod_needs_an_open_watch_and_passes_the_gang_that_waits_for_all_to_be_heard() -> None:
+    world = World("lone", "late", a=2)
+    world.cache.lost = lambda: "changes have not arrived yet" if "lone" not in world.server.order else None
+    found = world.carry_out(world.batch("a"), world.alone("lone"))
+    assert states(found) == [("lone", GangState.BOUND, 1), ("a", GangState.BOUND, 2)]
+    world.cache.lost = world.cache.closed = lambda: "pods cannot be watched: away"
+    (left,) = world.carry_out(world.alone("late"))
+    assert (left.state, left.reason) == (GangState.LEFT, "pods cannot be watched: away")
 
 
 def test_a_watch_that_breaks_while_a_gang_is_begun_does_not_leave_it() -> None:

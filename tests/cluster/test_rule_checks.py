@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
 from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.earlier_passes import prepared
 from placer.instance import GroupKey
+from placer.placement import Placement
+from placer.solve import solve
+from placer.verify import verify
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
+from tests.cluster.snapshots import snapshot_of
 from tests.cluster.things import numa_topology
 from tests.netdocs import APP, REGION, WORKLOAD, ZONE, app_group, call, costs, network_topology, place, weights
 from tests.support import Document, hyper_node, node, pod_group, policy, queue
@@ -385,3 +391,54 @@ def test_pods_that_are_gone_by_a_list_give_back_what_they_used(team: SchedulerCa
     team.pods_replaced([event(queued(theirs("old", "n1", cpu=3))), *ours])
     assert team.changed() == set()
     assert team.refusal(alone("a"), [bind("a", "n1")]) is None
+
+
+def around(draw: random.Random, name: str, **options: Any) -> Document:
+    """A pod that asks for one, or is asked about: near, apart or evenly spread."""
+    selector = {"labelSelector": {"matchLabels": {"app": draw.choice("abc")}}}
+    term = {"topologyKey": draw.choice(["rack", "kubernetes.io/hostname"]), **selector}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    asked: list[dict[str, Any]] = [
+        {},
+        {"affinity": {"podAffinity": required}},
+        {"affinity": {"podAntiAffinity": required}},
+        {"topologySpreadConstraints": [{**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+    ]
+    node_of = options.pop("where", None)
+    made = theirs(name, node_of) if node_of else mine(name)
+    labels = {"app": draw.choice("abc")}
+    return changed(changed(made, "metadata", labels=labels), "spec", **draw.choice(asked))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_refused_is_what_a_judge_refuses_that_reads_all_anew(seed: int) -> None:
+    """Others come, go and get other labels while single pods are bound one after the other."""
+    draw = random.Random(seed)
+    nodes = [node(f"n{at}", {"rack": "ab"[at % 2], "kubernetes.io/hostname": f"n{at}"}) for at in range(4)]
+    there = {f"old-{at}": around(draw, f"old-{at}", where=f"n{draw.randrange(4)}") for at in range(4)}
+    ours = {f"new-{at}": around(draw, f"new-{at}") for at in range(5)}
+    cache = cache_of(*nodes, *there.values(), *ours.values())
+    instance = prepared(snapshot_of([*nodes, *there.values(), *ours.values()]), ()).instance
+    result = solve(instance, method="greedy", time_limit=60.0)
+    assert result.placement is not None
+    for number, bound in enumerate(result.placement.bindings):
+        for at in range(draw.choice((0, 0, 0, 1, 3))):
+            kind = draw.choice(["ADDED", "MODIFIED", "DELETED"])
+            name = f"late-{number}-{at}" if kind == "ADDED" or not there else draw.choice(sorted(there))
+            if kind == "DELETED" and there:
+                cache.pod_happened("DELETED", event(there.pop(name)))
+                continue
+            before = there.get(name)
+            where = before["spec"]["nodeName"] if before is not None else f"n{draw.randrange(4)}"
+            there[name] = around(draw, name, where=where)
+            if before is not None:  # a running pod gets other labels, and asks for what it asked
+                there[name] = {**before, "metadata": there[name]["metadata"]}
+            cache.pod_happened("ADDED" if before is None else "MODIFIED", event(there[name]))
+        pod, where = bound.pod.name, bound.node
+        now = prepared(snapshot_of([*nodes, *there.values(), *ours.values()]), ()).instance
+        judged = verify(now, Placement.of([(bound.pod, where)]))
+        refused = cache.refusal(alone(pod), [bind(pod, where)])
+        assert (refused is not None) == any(each.rule in ("C12", "C13", "C14") for each in judged), (refused, judged)
+        if refused is None:
+            cache.assume([bind(pod, where)])
+            ours[pod] = changed(ours[pod], "spec", nodeName=where)

@@ -13,7 +13,7 @@ import pytest
 import placer
 from placer.cli import main
 from placer.instance import GroupKey, Key
-from placer.instance.problem import DomainUnit
+from placer.instance.neighbours import DomainUnit
 from tests.cluster.api import Api, Refused
 from tests.cluster.passes import Passes, bound
 from tests.cluster.server import ControlPlane

@@ -30,7 +30,7 @@ from placer.instance import (
     Term,
     Toleration,
 )
-from placer.instance.problem import TOPOLOGY_POLICY, NodeMark
+from placer.instance.nodes import TOPOLOGY_POLICY, NodeMark
 from placer.methods.greedy.multi_start import greedy
 from placer.quantity import Resources
 from placer.score import score

@@ -16,13 +16,13 @@ from tests.browsers import chromium
 from tests.tools import require_package
 
 ROOT = Path(__file__).parents[2]
-HOW = "pip install '.[docs]'"
+HOW = "pip install '.[docs,cluster]'"
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as ``mkdocs build --strict`` makes it, where every warning is an error."""
-    for package in ("mkdocs", "material", "mkdocstrings_handlers", "latex2mathml", "matplotlib"):
+    for package in ("mkdocs", "material", "mkdocstrings_handlers", "latex2mathml", "matplotlib", "prometheus_client"):
         require_package(package, HOW)
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder  # processes of one run share it

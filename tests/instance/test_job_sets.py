@@ -10,7 +10,7 @@ import pytest
 from placer import solve
 from placer.instance import Key
 from placer.instance.expansion import documents, expand
-from placer.instance.problem import ChildJob, DomainUnit
+from placer.instance.neighbours import ChildJob, DomainUnit
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects, from_documents, validate
 from tests.support import instance_of, node, pod, policy

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from placer.instance import Key, Requirement
+from placer.instance.neighbours import NO_NEIGHBOURS, Neighbours, PodSelector
 from placer.instance.pod_index import PodIndex
-from placer.instance.problem import NO_NEIGHBOURS, Neighbours, PodSelector
 from placer.placement import Placement
 from placer.verify import verify
 from tests.support import Document, instance_of, node, pod

@@ -8,7 +8,7 @@ import pytest
 
 from placer import solve
 from placer.instance import GroupKey, Instance, Key
-from placer.instance.problem import DomainUnit
+from placer.instance.neighbours import DomainUnit
 from placer.placement import Placement
 from placer.verify import verify
 from tests.support import instance_of, node, pod, pod_group

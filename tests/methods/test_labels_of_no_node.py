@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from placer.instance import Instance
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.placement import Score
 from placer.score import score
 from placer.solve import solve

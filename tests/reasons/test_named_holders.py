@@ -13,7 +13,7 @@ import pytest
 
 from placer.dense.dense_builder import make_dense
 from placer.instance import GroupKey, Instance, Key, PodState
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement

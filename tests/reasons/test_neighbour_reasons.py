@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.solve import solve
 from tests.world import World, apart, near, spread, unit
 

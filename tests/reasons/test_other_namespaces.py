@@ -10,7 +10,7 @@ import pytest
 
 from placer.cluster.writing.status_writer import _OthersHidden
 from placer.instance import Dependency, GroupKey, Instance, Key, Pod, Requirement
-from placer.instance.problem import AffinityTerm, PodSelector, SpreadLimit
+from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
 from placer.solve import solve
 from placer.words import NamedThing, NameList, Sentence
 from tests.tiny import tiny_network

@@ -3,7 +3,7 @@
 import pytest
 
 from placer.instance import PodState
-from placer.instance.problem import NO_NEIGHBOURS, Neighbours
+from placer.instance.neighbours import NO_NEIGHBOURS, Neighbours
 from tests.judge import broken, messages
 from tests.world import World, both, near
 

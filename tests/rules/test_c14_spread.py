@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from placer.instance import Constraints, PodState, Toleration
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from tests.judge import broken, messages
 from tests.world import World, both, spread
 

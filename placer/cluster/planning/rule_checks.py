@@ -8,8 +8,9 @@ C8, C9   once a pod of an AppGroup has come or gone, or a node is in another are
          now, judged by :mod:`placer.verify`
 C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
 C11      what all pods of a queue request now
-C12-C15  once a pod has come or gone, or one of the plan was not bound: all pods as they stand now, judged by
-         :mod:`placer.verify`, and C7 by label with them; a spread is judged without those that are bound later
+C12-C15  once a pod has come or gone, or one of the plan was not bound, and it concerns these: the pods that they ask
+         about as they stand now, judged by :mod:`placer.verify`, and C7 by label with them; a spread is judged without
+         those that are bound later
 =======  ===============================================================================================================
 
 Everything but pods and nodes is as the snapshot has it, since it is not watched.
@@ -18,18 +19,21 @@ Everything but pods and nodes is as the snapshot has it, since it is not watched
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.instance_builder import make_instance
+from placer.instance.neighbours import PodSelector
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
 from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.pod_index import PodIndex
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects
 from placer.outcome import Outcome
@@ -46,7 +50,74 @@ __all__ = ["RuleChecks"]
 #: Kinds that say nothing about where a pod belongs.
 _APART = ("Pod", "Node", "HyperNode", "NodeResourceTopology", "PersistentVolume", "PersistentVolumeClaim")
 _CALLS = ("C8", "C9")
-_NEIGHBOURS: Sequence[Rule] = (*(rule for name, rule in RULES if name in ("C12", "C13", "C14", "C15")), one_domain)
+_APART_RULES: Sequence[Rule] = tuple(rule for name, rule in RULES if name == "C13")
+_NEAR_RULES: Sequence[Rule] = (*(rule for name, rule in RULES if name in ("C12", "C14", "C15")), one_domain)
+
+
+class _Around:
+    """Every pod with a node, and which of them have changed since the snapshot.
+
+    A plan was judged as a whole, so only pods that have changed can break a rule, and only for pods that ask for what
+    they are. A pass binds thousands, so nothing looks at all pods for each.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._namespaces = instance.namespaces
+        self.pods: dict[Key, Pod] = {}
+        self.came: dict[Key, Pod] = {}
+        self._changed: list[Pod] = []  # as they were before, or are since
+        self._new: list[Pod] = []  # of the plan, since the index was made
+        self._index: PodIndex | None = None
+        self._changed_index: PodIndex | None = None
+        self.nodes_changed = False
+
+    def stands(self, pod: Pod) -> None:
+        """Note a pod of the instance."""
+        self.pods[pod.key] = pod
+        self._new.append(pod)
+
+    def comes(self, pod: Pod) -> None:
+        """Note a pod that the instance has not, or not so."""
+        self.pods[pod.key] = self.came[pod.key] = pod
+        self._note_change(pod)
+
+    def drop(self, key: Key) -> None:
+        """Take a pod away."""
+        self.came.pop(key, None)
+        pod = self.pods.pop(key, None)
+        if pod is not None:
+            self._note_change(pod)
+
+    def _note_change(self, pod: Pod) -> None:
+        self._changed.append(pod)
+        self._index = self._changed_index = None
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether something has changed that a pod asks about (C7 by label, C12, C14, C15)."""
+        if self._changed_index is None:
+            self._changed_index = PodIndex(self._changed, self._namespaces)
+        if _has_unit(pod):
+            return bool(self._changed)
+        return any(map(self._changed_index.matching, _selectors(pod)))
+
+    def asked_about(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """The pods that some pods ask about."""
+        if self._index is None:
+            self._index, self._new = PodIndex(self.pods.values(), self._namespaces), []
+        if any(map(_has_unit, pods)):
+            yield from filter(_has_unit, self.pods.values())
+        for selector in dict.fromkeys(chain.from_iterable(map(_selectors, pods))):
+            yield from self._index.matching(selector)
+            yield from (pod for pod in self._new if selector.matches(pod, self._namespaces))
+
+
+def _has_unit(pod: Pod) -> bool:
+    return bool(pod.neighbours.units or pod.neighbours.jobs)
+
+
+def _selectors(pod: Pod) -> Iterator[PodSelector]:
+    """Of the pods that affinity and spread of a pod ask about."""
+    return (each.pods for asked in (pod.neighbours.affinity, pod.neighbours.spread) for each in asked)
 
 
 class _QueueUsage:
@@ -144,8 +215,7 @@ class RuleChecks:
         self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
         self._relabelled: set[Key] = set()  # pods that were there before and have come to none
-        self._around: dict[Key, Pod] = {}  # every pod with a node
-        self._keeping_off: set[Key] = set()  # those of them with required anti-affinity
+        self._around = _Around(instance)
         self._version = 0  # of what is around
         self._call_rules = [rule for name, rule in RULES if name in _CALLS and name not in instance.policy.rules_off]
         self._calls_changed = False
@@ -167,6 +237,8 @@ class RuleChecks:
         pod = self._instance.pods[key]
         if pod.state is PodState.PENDING:
             pod = replace(pod, state=PodState.BOUND, node=node)
+        if pod.state.on_node:
+            self._around.stands(pod)
         self._note(pod)
         if pod.state is not PodState.NOMINATED:
             self._aligned.stands(pod, node)
@@ -207,9 +279,9 @@ class RuleChecks:
         self._aligned.forget(key)
 
     def _drop(self, key: Key) -> None:
-        for each in (self._unread, self._members, self._around):
-            each.pop(key, None)
-        self._keeping_off.discard(key)
+        self._unread.pop(key, None)
+        self._members.pop(key, None)
+        self._around.drop(key)
         self._relabelled.discard(key)
         pod = self._standing.pop(key, None)
         if pod is not None:
@@ -223,12 +295,9 @@ class RuleChecks:
         known = self._instance.nodes
         if any(name not in known or known[name].labels != node.labels for name, node in nodes.items()):
             self._version += 1
+            self._around.nodes_changed = True
 
     def _note(self, pod: Pod) -> None:
-        if pod.state.on_node:
-            self._around[pod.key] = pod
-            if pod.neighbours.anti_affinity:
-                self._keeping_off.add(pod.key)
         if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):
             self._standing[pod.key] = pod
             self._queues.count(pod, 1)
@@ -241,6 +310,8 @@ class RuleChecks:
         self._unread.clear()
         name, gates = self._snapshot.scheduler_name, self._snapshot.gates
         for key, pod in make_instance(objects, scheduler_name=name, cluster=True, gates=gates).pods.items():
+            if pod.state.on_node:
+                self._around.comes(pod)
             self._note(pod)
             if pod.group is not None and key not in self._relabelled:
                 self._members[key] = pod.group
@@ -304,13 +375,31 @@ class RuleChecks:
         self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
     ) -> str | None:
         """What pods, or those around them, ask of each other as things stand now (C7 by label, C12 to C15)."""
-        asked = self._keeping_off or any(pod.neighbours for pod in pods)
-        if not self._version or not asked:
+        if not self._version:
             return None
-        around = self._around | {pod.key: pod for pod in pods}
-        now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=around)
+        around = self._around
+        if around.nodes_changed:
+            return self._broken((*_APART_RULES, *_NEAR_RULES), around.pods.values(), pods, binds, nodes)
+        why = None
+        if any(pod.neighbours.anti_affinity for pod in (*pods, *around.came.values())):
+            why = self._broken(_APART_RULES, around.came.values(), pods, binds, nodes)
+        if why is None and any(map(around.concerns, pods)):
+            why = self._broken(_NEAR_RULES, around.asked_about(pods), pods, binds, nodes)
+        return why
+
+    def _broken(
+        self,
+        rules: Iterable[Rule],
+        around: Iterable[Pod],
+        pods: Iterable[Pod],
+        binds: Iterable[PlannedBinding],
+        nodes: Mapping[str, Node],
+    ) -> str | None:
+        """The first rule that bindings break with these pods around them."""
+        there = {pod.key: pod for pod in (*around, *pods)}
+        now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=there)
         outcome = Outcome(now, Placement.of((each.pod, each.node) for each in binds))
-        return next((violation.message for rule in _NEIGHBOURS for violation in rule(outcome)), None)
+        return next((violation.message for rule in rules for violation in rule(outcome)), None)
 
     def _tier_refusal(
         self, groups: Iterable[Group], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]

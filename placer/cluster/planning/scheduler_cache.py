@@ -109,12 +109,17 @@ class NodeRoom:
         self.holdings: dict[Key, Holding] = {}
         self._on: dict[str, set[Key]] = defaultdict(set)
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._ports: dict[tuple[str, str, int], Counter[str]] = defaultdict(
+            Counter
+        )  # node, protocol, port to addresses
 
     def hold(self, key: Key, holding: Holding) -> None:
         """Take room for a pod that holds none."""
         self.holdings[key] = holding
         self._on[holding.node].add(key)
         self._used[holding.node].update(dict(holding.requests))
+        for port in holding.ports:
+            self._ports[holding.node, port.protocol, port.port][port.ip] += 1
 
     def release(self, key: Key) -> bool:
         """Give back what a pod holds; whether it held something."""
@@ -123,6 +128,11 @@ class NodeRoom:
             return False
         self._on[holding.node].discard(key)
         self._used[holding.node].subtract(dict(holding.requests))
+        for port in holding.ports:
+            addresses = self._ports[holding.node, port.protocol, port.port]
+            addresses[port.ip] -= 1
+            if not addresses[port.ip]:
+                del addresses[port.ip]
         return True
 
     def refusal(
@@ -149,10 +159,13 @@ class NodeRoom:
         return None
 
     def _port_refusal(self, node: str, new: Sequence[Pod]) -> str | None:
-        taken = [port for key in self._on[node] for port in self.holdings[key].ports]
         wanted = (port for pod in new for port in pod.host_ports)
-        clash = next((port for port in wanted if any(port.clashes(other) for other in taken)), None)
+        clash = next((port for port in wanted if self._is_taken(node, port)), None)
         return None if clash is None else f"the room is gone on Node {node}: {clash.protocol} host port {clash.port}"
+
+    def _is_taken(self, node: str, port: HostPort) -> bool:
+        addresses = self._ports.get((node, port.protocol, port.port), ())
+        return any(port.clashes(port._replace(ip=each)) for each in addresses)
 
     def late_refusal(self, bind: PlannedBinding, pods: Mapping[Key, Pod], nodes: Mapping[str, Node]) -> str | None:
         """Why there is no room any more for a pod that holds some; None where there is, or where it holds none."""
@@ -276,7 +289,9 @@ class SchedulerCache:
         self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
         self.rejected: dict[Key, Rejection] = {}  #: pods of this pass that their kubelets rejected
         self.stale: set[GroupKey] = set()  #: gangs with a binding that was refused here, since the cluster has changed
-        self.lost: Callable[[], str | None] = lambda: None  #: why no events come, or None; set by what feeds the cache
+        #: Why something may have happened unheard, and why no events come, or None; set by what feeds the cache.
+        self.lost: Callable[[], str | None] = lambda: None
+        self.closed: Callable[[], str | None] = lambda: None
         for key, pod in instance.pods.items():
             if pod.node is not None:
                 uid = snapshot.identities[key].uid

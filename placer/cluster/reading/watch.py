@@ -377,15 +377,17 @@ class Watches:
         """Check from now on: until the first check is done, all that was not heard may have happened."""
         self._checks.set()
 
+    def closed(self) -> str | None:
+        """Why nothing is heard, in one sentence; None where all of them are open."""
+        return next(
+            (f"{each.path} cannot be watched: {each.trouble}" for each in self._watches if each.lost is not None), None
+        )
+
     def lost(self) -> str | None:
         """Why something may have happened that was not heard, in one sentence; None where all is."""
         oldest = time.monotonic() - _STALE
-        for each in self._watches:
-            if each.lost is not None:
-                return f"{each.path} cannot be watched: {each.trouble}"
-            if self._since[each] < oldest:
-                return f"{each.path} cannot be watched: {self._trouble[each]}"
-        return None
+        late = (each for each in self._watches if self._since[each] < oldest)
+        return self.closed() or next((f"{each.path} cannot be watched: {self._trouble[each]}" for each in late), None)
 
     def _check(self, watch: Watch) -> None:
         while not self._checks.wait(NUDGE):

@@ -81,7 +81,7 @@ class CacheFeed:
             self._opened.callback(self._kept.unfollow)
             self._watches = Watches(self._kept.follow(listeners))
             self._opened.enter_context(self._watches.opened())
-        cache.lost = self._watches.lost
+        cache.lost, cache.closed = self._watches.lost, self._watches.closed
         if self._kept is None:
             self._cache.set_result(cache)
 

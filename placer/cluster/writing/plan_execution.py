@@ -6,6 +6,9 @@ which begins anew with every pod of it that is bound. Where nothing of a gang wa
 rest of it is not tried; where something was, the rest is, since a gang is the sooner complete the less is missing.
 Before each try of each binding it is looked at once more whether its node still takes it.
 
+A gang goes out once everything is heard up to now, since half of it must not be bound. A single pod that asks nothing
+of others needs no more than kube-scheduler asks: an open watch, its own uid and version, its kubelet as the last judge.
+
 A gang of which something was bound and that is not ready (C5, C6) is *half-bound*: always reported, completed first in
 the next pass, or rolled back (:mod:`placer.cluster.planning.half_bound`).
 """
@@ -33,6 +36,7 @@ from placer.cluster.writing.breaker import Breaker
 from placer.cluster.writing.lease import HANDOVER
 from placer.errors import ClusterError
 from placer.instance import Instance, Key
+from placer.instance.problem import group_of_one
 
 if TYPE_CHECKING:
     from placer.cluster.planning.scheduler_cache import SchedulerCache
@@ -120,7 +124,7 @@ def execute_plan(
     list[GangOutcome]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, settings, stop, lost, paused, answered, lease_left)
+    work = _Execution(server, cache, instance, settings, stop, lost, paused, answered, lease_left)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -195,6 +199,7 @@ class _Execution:
         self,
         server: Breaker,
         cache: SchedulerCache,
+        instance: Instance,
         settings: BindingOptions,
         stop: threading.Event,
         lost: Callable[[], str | None],
@@ -203,7 +208,7 @@ class _Execution:
         lease_left: Callable[[], float],
     ) -> None:
         self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
-        self._paused, self._answered, self._lease_left = paused, answered, lease_left
+        self._paused, self._answered, self._lease_left, self._instance = paused, answered, lease_left, instance
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -238,8 +243,8 @@ class _Execution:
     def _advance(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
         """Begin batches while workers are free, hand out bindings that may go, and note the batches that are over."""
         self._notice_stop()
-        while waiting and self._has_workers(active) and not self._deaf():
-            active.append(self._begin(waiting.popleft()))
+        while waiting and self._has_workers(active) and (batch := self._next(waiting)) is not None:
+            active.append(self._begin(batch))
         for each in active:
             self._unpark(each)
             self._deal(each)
@@ -251,6 +256,26 @@ class _Execution:
     def _has_workers(self, active: Iterable[_BatchInFlight]) -> bool:
         """Whether workers are free for a further batch: its room is looked at when it goes out, and no earlier."""
         return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
+
+    def _next(self, waiting: deque[Batch]) -> Batch | None:
+        """Take the batch whose turn it is; None where nothing may go before it is known that everything is heard."""
+        deaf = self._deaf()
+        if deaf and self._cache.closed():
+            return None
+        batch = next((each for each in waiting if not deaf or self._is_lone(each)), None)
+        if batch is not None:
+            waiting.remove(batch)
+            if self._unheard is not None and self._is_lone(batch):
+                self._unheard = self._cache.closed()
+        return batch
+
+    def _is_lone(self, batch: Batch) -> bool:
+        """Whether it is a single pod that asks nothing of others and comes after none."""
+        if len(batch.bindings) > 1 or batch.bindings[0].by_release or batch.bindings[0].numa_zones:
+            return False
+        pod = self._instance.pods[batch.bindings[0].pod]
+        asks = pod.neighbours or pod.app_group is not None or batch.bindings[0].after is not None
+        return group_of_one(pod) is not None and not asks
 
     def _deaf(self) -> bool:
         """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""

@@ -1,19 +1,21 @@
-"""What the Topology Manager of a kubelet does with the pods that come to its node, one after another (C10).
+"""Alignment by the Topology Manager of a kubelet for pods that come to its node one after another (C10).
 
-1. *What is aligned at once*: with scope container each container in turn, with scope pod the pod as a whole
+1. *Aligned at once*: with scope container each container in turn, with scope pod the pod as a whole
    (:func:`alignments_of`). Aligned are devices, and of Guaranteed pods cpu (whole cores), memory and hugepages.
-2. *How many zones it gets*: with policy single-numa-node one. With restricted as few as could hold it if they were
-   empty; where its resources need different numbers of zones it is refused, because their hints have no set in common.
-3. *Which ones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`). What an
-   init container that ends got for itself alone, cpus and devices, later containers of its pod get again: until they
-   have all of a resource, a container that asks for it gets no set without the zones where it is. That is so though
-   another zone had room: then the pod is refused.
-4. *What is gone afterwards*: what it asks for, zone after zone in the order of ids; nothing for an init container that
-   ends. A pod that is refused takes nothing.
+2. *Number of zones*: with policy single-numa-node one. With restricted as few as could hold it if they were empty;
+   where
+   its resources need different numbers it is refused, because their hints have no set in common.
+3. *Which zones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`). Cpus and
+   devices that an init container got for itself alone and ends, later containers of its pod get again: until they have
+   all of a resource, a container that asks for it gets no set without those zones. The pod is refused even though
+   another zone had room.
+4. *Taken afterwards*: the request, zone after zone in the order of ids; nothing for an init container that ends, nor
+   for
+   a refused pod.
 
-A zone once taken stays taken by that pod, so the order of the pods matters: 2 cores that come first may stand where 4
-would have had to go. This is the rule as :mod:`placer.verify` judges it; methods ask
-:mod:`placer.dense.packed_kubelet`, which finds the same zones many times faster.
+A pod keeps its zones, so the order of pods matters: 2 cores that come first may stand where 4 would have had to go.
+:mod:`placer.verify` judges by this module; methods ask :mod:`placer.dense.packed_kubelet`, which finds the same zones
+many times faster.
 
 Source: Kubernetes ``pkg/kubelet/cm/topologymanager`` (``policy*.go``, ``scope*.go``, ``bitmask``) and
 ``pkg/kubelet/cm/cpumanager/policy_static.go`` (whole cores, sidecars, ``cpusToReuse`` of init containers) and
@@ -50,18 +52,19 @@ _Resource = TypeVar("_Resource")
 
 
 class Alignment(NamedTuple):
-    """Something that is aligned at once.
+    """Amounts that are aligned at once.
 
     Parameters
     ----------
     label
         Who asks, in words.
     need
-        What must be there, by resource; sorted, never empty.
+        By resource; sorted, never empty.
     take
-        What stays taken of it; nothing for an init container that ends.
+        Part of it that is taken; nothing for an init container that ends.
     again
-        What later containers of the pod get again: resources that an init container that ends has for itself alone.
+        Resources that an init container that ends has for itself alone, so that later containers of the pod get them
+        again.
     """
 
     label: str
@@ -71,14 +74,9 @@ class Alignment(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """The kubelet's answer about a pod.
-
-    Parameters
-    ----------
-    zones
-        Names of the zones that it gets, all its containers together, in the order of ids.
-    refusal
-        Why it is refused: who asks for what, and what each zone has left at that moment; empty where it is admitted.
+    """``zones`` of all containers together, in the order of ids; ``refusal``: who asks for what, and what each zone has
+    left
+    at that moment, empty where the pod is admitted.
     """
 
     zones: tuple[str, ...]
@@ -86,17 +84,9 @@ class Admission(NamedTuple):
 
 
 class TopologyManager:
-    """The Topology Manager of one node.
+    """The Topology Manager of one node, from the amounts that are available before the first pod comes.
 
-    Parameters
-    ----------
-    node
-        Its policy, scope and zones, with what these have available before the first pod comes.
-
-    Attributes
-    ----------
-    left
-        What each zone has left of each resource that is aligned here.
+    ``left`` is each zone's rest of each resource that is aligned here.
 
     Examples
     --------
@@ -116,7 +106,7 @@ class TopologyManager:
         self.left = [{name: zone.available[name] for name in self.resources} for zone in node.zones]
 
     def admit(self, demand: NumaDemand | None) -> Admission:
-        """Let a pod come; one that is refused takes nothing."""
+        """Let a pod come; a refused one takes nothing."""
         before = [dict(room) for room in self.left]
         used: set[int] = set()
         again: Counter[tuple[int, str]] = Counter()  #: zone and resource: what containers that come get again
@@ -133,12 +123,12 @@ class TopologyManager:
         return Admission(tuple(self.node.zones[zone].name for zone in sorted(used)))
 
     def force(self, demand: NumaDemand | None) -> None:
-        """Take for a pod that would be refused and runs all the same: as much as there was, whatever the zone."""
+        """Take for a pod that runs though it would be refused: as much as there is, in any zone."""
         for each in alignments_of(demand, self.node.scope, self.resources):
             self._take(each.take, range(len(self.left)))
 
     def after(self) -> NumaNode:
-        """The node with what its zones have left now; what is not aligned here stays as it was."""
+        """The node with what its zones have left now; resources that are not aligned here do not change."""
         zones = (
             replace(zone, available=Resources({**zone.available, **room}))
             for zone, room in zip(self.node.zones, self.left, strict=True)
@@ -146,7 +136,6 @@ class TopologyManager:
         return replace(self.node, zones=tuple(zones))
 
     def _zones_for(self, need: Mapping[str, int], held: Sequence[int]) -> Sequence[int] | None:
-        """The zones for what is aligned at once, those ``held`` among them; None where it is refused."""
         widths = {self._width(name, amount) for name, amount in need.items()}
         possible = len(widths) == 1 and max(need.values()) < MOST_ALIGNED
         found = lowest_set(self.left, need, min(widths), held) if possible else None
@@ -158,7 +147,7 @@ class TopologyManager:
         return found
 
     def _width(self, resource: str, amount: int) -> int:
-        """The fewest zones that could hold an amount if they were empty; 0: no number of zones is known to."""
+        """0: no number of zones is known to hold it."""
         if self.node.policy == "single-numa-node":
             return 1
         if self.node.policy == UNKNOWN:
@@ -167,7 +156,6 @@ class TopologyManager:
         return next((width for width, total in enumerate(totals, 1) if total >= amount), 0)
 
     def _parts(self, amounts: Mapping[str, int], zones: Iterable[int]) -> Counter[tuple[int, str]]:
-        """What each of some zones gives of amounts, zone after zone, as far as it has them; by zone and resource."""
         parts: Counter[tuple[int, str]] = Counter()
         for name, amount in amounts.items():
             for zone in zones:
@@ -176,14 +164,12 @@ class TopologyManager:
         return parts
 
     def _take(self, take: Mapping[str, int], zones: Iterable[int]) -> Counter[tuple[int, str]]:
-        """Take amounts from zones, zone after zone, as far as these have them; says what came from where."""
         parts = self._parts(take, zones)
         for (zone, name), part in parts.items():
             self.left[zone][name] -= part
         return parts
 
     def _refusal(self, asking: Alignment, held: Sequence[int]) -> str:
-        """Why something is refused now."""
         asked = f"{asking.label} asks for {_amounts(asking.need, asking.need)}"
         if self.node.policy == UNKNOWN:
             return f"{asked}, to be aligned by a policy that is not known"
@@ -203,7 +189,6 @@ class TopologyManager:
         return f"{asked} in {where}{self._again(held)}: {'; '.join(rooms)}"
 
     def _again(self, held: Sequence[int]) -> str:
-        """Which zones must be among those that something gets, to be appended; empty where it is free to have any."""
         names = " and ".join(self.node.zones[zone].name for zone in held)
         return f" with {names}, which the kubelet reuses from an earlier init container" * bool(held)
 
@@ -215,32 +200,24 @@ def lowest_set(
     held: Collection[int] = (),
     below: int | None = None,
 ) -> tuple[int, ...] | None:
-    """The lowest set of zones that has room for all of something.
+    """The lowest set of ``width`` zones that has room for ``need``, sorted; None where there is none.
 
     Of two sets the lower one is that whose highest zone is lower, then whose next one is: the kubelet compares sets as
     bit masks.
 
     Parameters
     ----------
-    rooms
-        What each zone has of each resource.
-    need
-        What they must have together.
     width
-        How many zones; 0: there is no such set.
+        0: there is no such set.
     held
-        Zones that must be among them.
+        Zones that must be in the set.
     below
-        Only so many zones are looked at; None: all of them.
-
-    Returns
-    -------
-    Numbers of the zones, sorted; None where there is no such set.
+        Only so many zones are looked at; None: all.
 
     Examples
     --------
-    Of the pairs of zones (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first that has 5 cores, and the fourth
-    the first of those with zone 3.
+    Of the pairs (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first with 5 cores, the fourth the first with zone
+    3.
 
     >>> zones = [{"cpu": 1}, {"cpu": 2}, {"cpu": 3}, {"cpu": 8}]
     >>> lowest_set(zones, {"cpu": 5}, 2), lowest_set(zones, {"cpu": 5}, 2, [3])
@@ -262,7 +239,6 @@ def lowest_set(
 def _lowest_zone(
     rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
 ) -> tuple[int, ...] | None:
-    """The first of some zones that has room for all of something."""
     return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
 
 
@@ -271,7 +247,7 @@ def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> boo
 
 
 def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:
-    """Whether the zones with most of each resource, other ones for each, have all of something: else no set has."""
+    """If the zones with most of each resource, chosen for each alone, do not suffice, no set does."""
     largest_first = {name: sorted((room[name] for room in rooms), reverse=True) for name in need}
     return width > 0 and all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
 
@@ -292,21 +268,13 @@ def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
 
 
 def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, ...]) -> tuple[Alignment, ...]:
-    """What a kubelet aligns of a pod, in order.
+    """Alignments of a pod by a kubelet, in order; ``resources`` come from :func:`aligned_resources`.
 
     With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
     nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst
-    moment, by the Kubernetes request formula, and takes what runs to the end: its containers and sidecars. The overhead
-    counts with scope pod, for resources that a container has aligned.
-
-    Parameters
-    ----------
-    demand
-        The pod; None: nothing of it is aligned anywhere.
-    scope
-        ``container`` or ``pod``.
-    resources
-        From :func:`aligned_resources`.
+    moment, by the Kubernetes request formula, and takes the amounts of containers and sidecars. The overhead counts
+    with
+    scope pod, for resources that a container has aligned.
     """
     if demand is None:
         return ()
@@ -324,7 +292,7 @@ def _alignments(
 
 
 def _of_containers(demand: NumaDemand, names: Sequence[str], resources: Sequence[str]) -> Iterator[Alignment]:
-    """Alignments of one container each; demands are equal whatever their containers are called, so names are apart."""
+    """Names come from outside, since demands are equal whatever their containers are called."""
     for name, each in zip(names, demand.containers, strict=True):
         amounts = _aligned(demand, each.requests, resources)
         if amounts:
@@ -355,7 +323,7 @@ def _of_pod(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]
 
 
 def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) -> dict[str, int]:
-    """Of a container's requests those that are aligned: the kubelet pins whole cores only."""
+    """The kubelet pins whole cores only."""
     return {
         name: requests[name]
         for name in resources

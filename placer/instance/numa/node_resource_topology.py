@@ -1,20 +1,20 @@
-"""NodeResourceTopology objects: the zones of a node, its kubelet's policy and scope, and what is stale of them (C10).
+"""NodeResourceTopology objects: zones of a node, its kubelet's policy and scope, and stale amounts (C10).
 
 **Reading.** Policy and scope start at none and container. The first of the deprecated ``topologyPolicies`` sets them,
 then the attributes do. Plain names there (``SingleNUMANode``, ``Restricted``) are the policy with the kubelet's default
-scope. The two API versions, the seeds and the kubelet spell the names differently (``SingleNumaNode``,
-``SingleNUMANode``, ``single-numa-node``); letters alone count, in either case. What is written and not known makes the
-policy unknown. A zone is of type Node and called ``node-<id>``.
+scope. API versions, seeds and kubelet spell the names differently (``SingleNumaNode``, ``single-numa-node``); letters
+alone count, in either case. Unknown text makes the policy unknown. A zone is of type Node and called ``node-<id>``.
 
-**Staleness.** Exporters write the object some time after a pod has got its zones, seconds or a minute. Where it carries
-a fingerprint of the pods that it counts, the pods beyond it are those without which the fingerprint is right, the last
-ones bound; where it says when it was written, those bound later. Such pods are let in here as the kubelet did, in the
-order in which they were bound. An object that carries neither is believed.
+**Staleness.** Exporters write the object seconds or a minute after a pod has got its zones. With a fingerprint, the
+pods
+beyond it are the last ones bound, without which it is right; with a time of writing, those bound later. Such pods are
+let in here as the kubelet did, in the order of their binding. An object that carries neither is believed.
 
 **Fingerprint.** It is a hash over the pods' hashes, sorted; the hash of a pod is that of its name, seeded with that of
-its namespace. So it tells whether a given set is the one that was counted, and nothing about any other set, and only
-likely sets can be tried: all pods on the node, and all but the last one, two, ... up to :data:`MOST_BEYOND`. It may
-count every pod or only those that hold zones, and may count pods that have ended.
+its namespace. It tells only whether a given set is the counted one, so only likely sets can be tried: all pods on the
+node, and all but the last one, two, ... up to :data:`MOST_BEYOND`. It may count every pod or only those that hold
+zones,
+and may count pods that have ended.
 
 Source: k8stopologyawareschedwg/noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
 ``pkg/noderesourcetopology/nodeconfig/topologymanager.go``; KEP-119 "CRD API"; k8stopologyawareschedwg/podfingerprint,
@@ -33,6 +33,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from placer.instance.findings import Findings
+from placer.instance.nodes import Node
 from placer.instance.numa.kubelet_replay import TopologyManager
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.numa.numa_values import (
@@ -48,7 +49,6 @@ from placer.instance.numa.numa_values import (
     Stage,
     is_device,
 )
-from placer.instance.problem import Node
 from placer.kube.pod import TERMINAL_PHASES
 from placer.quantity import Resources, format_amount, from_nano
 
@@ -62,16 +62,13 @@ FINDING_CODE: Final = "NumaZones"
 
 _POLICY, _SCOPE = "topologyManagerPolicy", "topologyManagerScope"
 _SUFFIXES = {"": "container", "ContainerLevel": "container", "PodLevel": "pod"}
-#: As they are said to people.
 _OLD_NAMES = (
     "None",
     *(policy + suffix for policy in ("BestEffort", "Restricted", "SingleNUMANode") for suffix in _SUFFIXES),
 )
 _ZONE_NAME = re.compile(r"node-([0-9]{1,3})")
 _MAX_NUMA_NODES = "topologyManagerMaxNUMANodes"
-#: Those that are read, and one that says nothing here.
 _ATTRIBUTES = (_POLICY, _SCOPE, _MAX_NUMA_NODES, "topologyManagerPolicyOptions")
-#: What is above this counts as this.
 _MAX_NUMA_NODES_READ = 1024
 _KEEPS_OFF = "; no pod that would be aligned goes there"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
@@ -80,7 +77,6 @@ _MOST_ZONES = 64
 
 
 def _letters(name: str) -> str:
-    """What all spellings of a policy or scope have in common."""
     return "".join(filter(str.isalpha, name)).lower()
 
 
@@ -93,7 +89,7 @@ _SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "le
 
 
 def is_known_setting(text: str) -> bool:
-    """Whether a text is a policy or a scope of the Topology Manager, in whichever spelling."""
+    """Whether a text is a policy or a scope of the Topology Manager, in any spelling."""
     letters = _letters(text)
     return letters in _POLICY_NAMES or letters in _SCOPE_NAMES
 
@@ -101,7 +97,7 @@ def is_known_setting(text: str) -> bool:
 def read_numa(
     written: Iterable[NodeResourceTopologyManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> dict[str, NumaNode]:
-    """Read what the objects say of the nodes that are there, by name of the node."""
+    """NUMA zones by node, of nodes that are there."""
     found = {}
     for item in sorted(written, key=lambda each: each.name):
         node = nodes.get(item.name)
@@ -117,8 +113,6 @@ def read_numa(
 
 
 class _TopologyReader:
-    """Reads one object and notes what in it cannot be as meant."""
-
     def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:
         self.item, self.findings = item, findings
         self.subject = f"NodeResourceTopology {item.name}"
@@ -128,7 +122,7 @@ class _TopologyReader:
         self.findings.add(FINDING_CODE, self.subject, f"{self.subject}: {message}")
 
     def settings(self) -> tuple[str, str]:
-        """Policy and scope of the kubelet; a scope that is not known makes a strict policy one that is not known."""
+        """Policy and scope of the kubelet; an unknown scope makes a strict policy unknown."""
         attributes = self.attributes
         self._misspelt(attributes)
         policy, scope = self._old_settings("" if _POLICY in attributes else _KEEPS_OFF)
@@ -145,7 +139,6 @@ class _TopologyReader:
         return (UNKNOWN if policy in STRICT else policy), "container"
 
     def _old_settings(self, what: str) -> tuple[str, str]:
-        """Policy and scope by the deprecated field; ``what`` comes of a name there that is not known."""
         old = (self.item.topology_policies or ("",))[0]
         if not old:
             return "none", "container"
@@ -155,7 +148,7 @@ class _TopologyReader:
         return known or (UNKNOWN, "container")
 
     def _misspelt(self, names: Iterable[str]) -> None:
-        """Note attributes that are nearly one that is read: what they say of the kubelet would be lost unseen."""
+        """Attributes that are nearly one that is read would be lost unseen."""
         for name in names:
             if name not in _ATTRIBUTES and (near := get_close_matches(name, _ATTRIBUTES[:3], 1, 0.85)):
                 self.note(f"attribute {name} is not known and is not read; the nearest is {near[0]}")
@@ -193,7 +186,7 @@ class _TopologyReader:
         return tuple(zone for _, zone in sorted(found.items()))
 
     def _is_numa(self, zone: ZoneEntry) -> bool:
-        """Whether a zone is of type Node; in letters of another case it is meant to be."""
+        """Letters of another case are meant to be the same."""
         if zone.type is None or zone.type.lower() != "node":
             return False
         if zone.type != "Node":
@@ -238,8 +231,8 @@ class _TopologyReader:
 
 
 def _amounts(resource: ZoneResource) -> tuple[int, int, int]:
-    """Capacity, allocatable and available; one that is left out is the next one that is there, ``available`` first
-    what is allocatable.
+    """Capacity, allocatable and available; a missing one is the next one that is there, for ``available`` first
+    allocatable.
     """
     capacity: int | None = resource.capacity
     allocatable: int | None = resource.allocatable
@@ -258,7 +251,6 @@ def _amounts(resource: ZoneResource) -> tuple[int, int, int]:
 
 
 def _above_allocatable(zones: Sequence[NumaZone], allocatable: Resources) -> Iterator[str]:
-    """Resources of which all zones together have more than the node, with both amounts."""
     for name in sorted(frozenset().union(*(zone.lists for zone in zones))):
         total = sum(zone.allocatable[name] for zone in zones)
         if total > allocatable[name]:
@@ -274,13 +266,12 @@ _ATTRIBUTE = "nodeTopologyPodsFingerprint"
 _METHOD = "nodeTopologyPodsFingerprintMethod"
 _ANNOTATION = "topology.node.k8s.io/fingerprint"
 _ALL_PODS, _EXCLUSIVE = "all", "with-exclusive-resources"
-#: Of so many pods at most, the last ones bound, it is tried whether a fingerprint is without them.
 MOST_BEYOND = 40
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundPod:
-    """A pod with a node; ``at`` is when it was bound, in seconds, None where it does not say."""
+    """``at``: seconds of its binding, None where unknown."""
 
     namespace: str
     name: str
@@ -290,7 +281,7 @@ class _BoundPod:
 
     @property
     def age(self) -> tuple[float, float, str, str]:
-        """Sorts pods by when they were bound."""
+        """Sorts pods by their binding."""
         return (self.at or 0.0, self.created, self.namespace, self.name)
 
     def holds_zones(self, lists: frozenset[str]) -> bool:
@@ -309,7 +300,7 @@ def caught_up(
     demands: DemandPool,
     findings: Findings,
 ) -> dict[str, NumaNode]:
-    """Bring ``available`` of every node up to date: of all ``pods`` those with a node are looked at.
+    """Bring ``available`` of every node up to date with the ``pods`` that have a node.
 
     Findings are fingerprints that match nothing, and bound pods that the kubelet would refuse.
     """
@@ -327,7 +318,6 @@ def caught_up(
 def _by_node(
     pods: Iterable[PodManifest], nodes: Mapping[str, NumaNode], demands: DemandPool
 ) -> tuple[dict[str, list[_BoundPod]], dict[str, list[_BoundPod]]]:
-    """Pods that hold room on each node, oldest first, and those that have ended there."""
     standing: dict[str, list[_BoundPod]] = defaultdict(list)
     ended: dict[str, list[_BoundPod]] = defaultdict(list)
     for pod in pods:
@@ -352,7 +342,6 @@ def _bound_pod(pod: PodManifest, demands: DemandPool) -> _BoundPod:
 
 
 def _bound_at(pod: PodManifest) -> float | None:
-    """When a pod was bound: it was scheduled, else started, else created."""
     times = []
     if pod.status is not None:
         scheduled = [
@@ -370,7 +359,6 @@ def _not_counted(
     ended: Sequence[_BoundPod],
     findings: Findings,
 ) -> list[_BoundPod]:
-    """Pods that the object does not count, oldest first."""
     attributes = {each.name: each.value for each in item.attributes or ()}
     fingerprint = attributes.get(_ATTRIBUTE) or (item.metadata.annotations or {}).get(_ANNOTATION)
     if fingerprint:
@@ -385,7 +373,6 @@ def _not_counted(
 
 
 def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
-    """When parts of the object were written, as it says itself and as a snapshot says it."""
     times = [each.time.timestamp() for each in item.metadata.managed_fields or () if each.time is not None]
     written = (item.metadata.annotations or {}).get(UPDATED)
     if written is None:
@@ -405,7 +392,6 @@ def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[
 def _last_bound(
     fingerprint: str, method: str | None, node: NumaNode, standing: Sequence[_BoundPod], ended: Sequence[_BoundPod]
 ) -> list[_BoundPod] | None:
-    """The last bound pods, those without which the fingerprint is right; None where it never is."""
     if not fingerprint.startswith(FINGERPRINT_PREFIX):
         return None
     for rest, counted in _countings(method, node, standing, ended):
@@ -419,7 +405,6 @@ def _last_bound(
 def _countings(
     method: str | None, node: NumaNode, standing: Sequence[_BoundPod], ended: Sequence[_BoundPod]
 ) -> Iterator[tuple[list[_BoundPod], list[_BoundPod]]]:
-    """Which pods an exporter may count, of those that have ended and of those that stand; each way once."""
     holding = [[pod for pod in pods if pod.holds_zones(node.lists)] for pods in (standing, ended)]
     ways = {_ALL_PODS: (list(standing), list(ended)), _EXCLUSIVE: (holding[0], holding[1])}
     told: list[tuple[list[_BoundPod], list[_BoundPod]]] = []
@@ -431,7 +416,6 @@ def _countings(
 
 
 def _without(node: NumaNode, name: str, pods: Sequence[_BoundPod], findings: Findings) -> NumaNode:
-    """The node after pods that it does not know yet have come."""
     manager = TopologyManager(node)
     for pod in pods:
         refusal = manager.admit(pod.demand).refusal
@@ -444,7 +428,6 @@ def _without(node: NumaNode, name: str, pods: Sequence[_BoundPod], findings: Fin
 
 # ---------------------------------------------------------------------------------------------------------- fingerprint
 
-#: What every fingerprint of the version that is read here starts with.
 FINGERPRINT_PREFIX = "pfp0v001"
 
 _64_BITS = (1 << 64) - 1

@@ -1,4 +1,4 @@
-"""What a pod asks of the zones of its node, read from its spec (C10).
+"""A pod's demands on the zones of its node, read from its spec (C10).
 
 Source: Kubernetes ``pkg/apis/core/v1/helper/qos`` for the QoS class (cpu and memory decide, of every container and init
 container); ``pkg/kubelet/cm/{cpumanager,memorymanager}``, which leave pods with pod-level resources alone while the
@@ -26,7 +26,7 @@ class DemandPool:
         self._by_spec: dict[object, NumaDemand | None] = {}
 
     def of(self, spec: PodSpec) -> NumaDemand | None:
-        """Read what a pod asks of zones; None where it is not Guaranteed and asks for no device."""
+        """Demands on zones; None where the pod is not Guaranteed and asks for no device."""
         written = _written(spec)
         if written not in self._by_spec:
             self._by_spec[written] = _demand(spec)
@@ -59,7 +59,6 @@ def _guaranteed(resources: ResourceRequirements | None) -> bool:
 
 
 def _containers(spec: PodSpec) -> Iterator[tuple[Container, Stage]]:
-    """All containers in the order of admission, and when each runs."""
     for each in spec.init_containers or ():
         yield each, Stage.SIDECAR if is_sidecar(each) else Stage.INIT
     for each in spec.containers or ():
@@ -85,7 +84,6 @@ def _requests(container: Container) -> Resources:
 
 
 def _written(spec: PodSpec) -> object:
-    """Everything that the demand is made of, hashable."""
     containers = tuple((each.name, stage, _stated(each.resources)) for each, stage in _containers(spec))
     return containers, _stated(spec.resources), frozenset((spec.overhead or {}).items())
 

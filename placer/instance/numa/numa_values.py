@@ -1,4 +1,4 @@
-"""NUMA zones of a node, and what a pod asks of them, as values (C10)."""
+"""NUMA zones of a node, and a pod's demands on them, as values (C10)."""
 
 from __future__ import annotations
 
@@ -27,32 +27,26 @@ __all__ = [
 TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Stands for a policy or scope that is written and not known: what that kubelet aligns it may refuse.
 UNKNOWN = "unknown"
-#: Those that refuse pods.
 STRICT = frozenset({"restricted", "single-numa-node", UNKNOWN})
 SCOPES = ("container", "pod")
-#: ``maxNUMANodes`` of a kubelet that is not told another number.
+#: ``maxNUMANodes`` of a kubelet by default.
 MAX_NUMA_NODES = 8
-#: How the names of huge pages begin.
 HUGE_PAGES = "hugepages-"
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 
 
 @dataclass(frozen=True, slots=True)
 class NumaZone:
-    """A NUMA zone of a node.
+    """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
     Parameters
     ----------
     id
         Number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first.
-    name
-        As it is written.
     capacity
-        All there is of each resource: milli-cpu, bytes, counts. Widths of ``restricted`` come from it.
+        Decides widths of ``restricted``.
     available
-        What the next pod finds: what the object says, less what bound pods took that it cannot know yet.
-    allocatable
-        What pods may use in all.
+        For the next pod: as the object states, less the amounts of bound pods that it cannot know yet.
     lists
         Resources that the zone names, those of which it has 0 too.
     costs
@@ -70,14 +64,14 @@ class NumaZone:
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """What the kubelet of a node goes by.
+    """Settings and zones of the kubelet of a node.
 
     Parameters
     ----------
     policy
-        One of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: nothing that would be aligned may go there.
+        One of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go there.
     scope
-        One of :data:`SCOPES`: whether containers are aligned one by one, or the pod as a whole.
+        One of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole.
     zones
         In the order of their ids, which are distinct.
     max_numa_nodes
@@ -118,17 +112,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumaContainer:
-    """A container as the kubelet aligns it; its name tells it to people and nothing else.
-
-    Parameters
-    ----------
-    name
-        As written, maybe empty.
-    stage
-        When it runs.
-    requests
-        Milli-cpu, bytes, counts; a request left out is its limit.
-    """
+    """A container as the kubelet aligns it; ``name`` is for people. A request left out is its limit."""
 
     name: str = field(compare=False)
     stage: Stage
@@ -137,14 +121,14 @@ class NumaContainer:
 
 @dataclass(frozen=True, slots=True)
 class NumaDemand:
-    """What a pod asks of the zones of its node; equal ones are the same to every kubelet.
+    """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
 
     Parameters
     ----------
     qos
-        Quality of service class: cpu, memory and hugepages are aligned for Guaranteed pods only.
+        Cpu, memory and hugepages are aligned for Guaranteed pods only.
     containers
-        In the order in which the kubelet admits them: init containers and sidecars as written, then the others.
+        In the order of admission: init containers and sidecars as written, then the others.
     overhead
         Of the pod as a whole; counts with scope pod.
     pod_level

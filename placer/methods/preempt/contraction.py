@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from placer.instance import Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
-from placer.instance.problem import NO_NEIGHBOURS, Policy
+from placer.instance.neighbours import NO_NEIGHBOURS
+from placer.instance.problem import Policy
 from placer.methods.preempt.lifting import ANYWHERE, goes_whole, on_nodes
 from placer.quantity import Resources
 

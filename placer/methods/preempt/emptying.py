@@ -21,7 +21,8 @@ from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, in_the_way, released
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
-from placer.instance.problem import AffinityTerm, Constraints, Neighbours, PodSelector, Requirement, Taint, Toleration
+from placer.instance.neighbours import AffinityTerm, Neighbours, PodSelector
+from placer.instance.nodes import Constraints, Requirement, Taint, Toleration
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES

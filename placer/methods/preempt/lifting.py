@@ -17,7 +17,8 @@ from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, unit_priority
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
-from placer.instance.problem import DisruptionBudget, Toleration
+from placer.instance.nodes import Toleration
+from placer.instance.problem import DisruptionBudget
 from placer.outcome import Outcome
 from placer.placement import LOSSES, Placement
 from placer.score import score, used_nodes

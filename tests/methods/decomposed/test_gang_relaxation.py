@@ -13,7 +13,7 @@ import pytest
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
-from placer.instance.problem import NO_NEIGHBOURS
+from placer.instance.neighbours import NO_NEIGHBOURS
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.incumbent_state import IncumbentState

@@ -6,7 +6,7 @@ import pytest
 
 from placer.dense import score_solution
 from placer.dense.dense_builder import make_dense
-from placer.instance.problem import Neighbours
+from placer.instance.neighbours import Neighbours
 from placer.laboratory.generate import generate
 from placer.methods.greedy import multi_start
 from placer.methods.greedy.make_way import empty_nodes, make_way

@@ -1,0 +1,151 @@
+"""Demands of pods on the pods around them: C12 to C15, and C7 by label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.instance.nodes import Constraints, Node, Requirement
+
+if TYPE_CHECKING:
+    from placer.instance.problem import Pod
+
+#: The API server labels every namespace with its name.
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """Which pods a term or a spread constraint means.
+
+    Parameters
+    ----------
+    namespaces
+        Names, sorted.
+    namespace_requirements
+        Labels by which further namespaces are meant; empty: all; None: no further ones.
+    requirements
+        Labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included; empty: every pod; None: no pod at all.
+    """
+
+    namespaces: tuple[str, ...]
+    namespace_requirements: tuple[Requirement, ...] | None
+    requirements: tuple[Requirement, ...] | None
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether a pod is meant; a namespace without entry has its name as its only label."""
+        if self.requirements is None:
+            return False
+        if not all(each.holds(pod.labels.get(each.key)) for each in self.requirements):
+            return False
+        if pod.namespace in self.namespaces:
+            return True
+        if self.namespace_requirements is None:
+            return False
+        labels = {NAMESPACE_LABEL: pod.namespace, **namespace_labels.get(pod.namespace, {})}
+        return all(each.holds(labels.get(each.key)) for each in self.namespace_requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A required term of pod affinity (C12) or anti-affinity (C13).
+
+    Nodes of one value of the label ``topology_key`` are one domain; a node without it is in none.
+    """
+
+    topology_key: str
+    pods: PodSelector
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLimit:
+    """A topology spread constraint with DoNotSchedule (C14) over the domains of the label ``topology_key``.
+
+    Parameters
+    ----------
+    max_skew
+        By how many pods a domain may exceed the one with the fewest, at least 1.
+    min_domains
+        With fewer domains the fewest is taken to be 0.
+    keys
+        Labels that a node needs to count at all: those of all the pod's constraints with DoNotSchedule.
+    counted
+        Further demands on nodes that count: tolerations under ``nodeTaintsPolicy: Honor``, node selector and required
+        node
+        affinity under ``nodeAffinityPolicy: Honor``.
+    """
+
+    topology_key: str
+    pods: PodSelector
+    max_skew: int
+    min_domains: int
+    keys: tuple[str, ...]
+    counted: Constraints
+
+    def counts(self, node: Node) -> bool:
+        """Whether pods on a node count, and its domain with them."""
+        if any(key not in node.labels for key in self.keys):
+            return False
+        return self.counted.mismatch(node) is None and self.counted.untolerated(node) is None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainUnit:
+    """Pods that must all be in one domain of a node label (C7 by label), maybe in one of their own (C15).
+
+    Pods of one name and key are one unit; a node without the label is in no domain.
+
+    Parameters
+    ----------
+    name
+        For people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
+    exclusive
+        Whether no other unit that is exclusive in the same key may have a pod in its domain.
+    """
+
+    name: str
+    topology_key: str
+    exclusive: bool = False
+
+    def keeps_off(self, other: DomainUnit) -> bool:
+        """Whether the two may not be in one domain (C15)."""
+        alone = self.exclusive and other.exclusive
+        return alone and self != other and self.topology_key == other.topology_key
+
+
+@dataclass(frozen=True, slots=True)
+class ChildJob:
+    """A pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
+
+    ``exclusive``: the pod's own Job is, so no pod of one that is not may be in its domain.
+    """
+
+    topology_key: str
+    exclusive: bool
+
+    @property
+    def opposite(self) -> ChildJob:
+        """The pods that it keeps off."""
+        return ChildJob(self.topology_key, not self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a pod asks of the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
+
+    Terms are sorted, each once. Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
+    """
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    spread: tuple[SpreadLimit, ...] = ()
+    units: tuple[DomainUnit, ...] = ()
+    jobs: tuple[ChildJob, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units or self.jobs)
+
+
+NO_NEIGHBOURS = Neighbours()
