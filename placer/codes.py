@@ -2,7 +2,7 @@
 
 Belongs here: the codes as types, so that mypy checks each use, and the words that explain them. Does not: when a code
 is said; what Volcano itself would write into the status of its PodGroups (``placer.cluster.writing``).
-``models/codes.md`` is made from this (``python models/codes.py``).
+The site makes the page ``models/codes.md`` from this.
 """
 
 from __future__ import annotations

@@ -146,6 +146,8 @@ def wall(deadline: Deadline) -> Iterator[None]:
     if deadline.at == math.inf or threading.current_thread() is not threading.main_thread():
         yield
         return
+    if deadline.over:
+        raise OutOfTime
 
     inside = True
 

@@ -1,7 +1,7 @@
 """What a placement evicts and moves: in which units, and what the cluster is without it (models/README.md, D1 to D5).
 
-Whatever leaves its node waits in the instance that :func:`released` makes, so that every rule about new pods holds for
-moved ones as it stands.
+Pods that leave their nodes wait in the instance of :func:`~placer.instance.what_if.released`, so that every rule about
+new pods holds for moved ones.
 
 A unit is what goes together::
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState, SubGroup
-from placer.instance.problem import group_of_one
+from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
+from placer.instance.what_if import released, with_lost
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
@@ -29,18 +29,11 @@ __all__ = [
     "DisruptionUnit",
     "as_asked",
     "in_the_way",
-    "leaving_protected",
-    "losing",
     "lost_pods",
     "not_ready",
     "outcome_of",
     "protections",
-    "ran_on",
-    "released",
     "unit_priority",
-    "unmarked",
-    "with_lost",
-    "without",
 ]
 
 
@@ -62,90 +55,10 @@ class DisruptionUnit(NamedTuple):
     pods: tuple[Key, ...]
 
 
-def released(instance: Instance, gone: Collection[Key]) -> Instance:
-    """Give the instance in which some bound pods have left their nodes and wait.
-
-    Parameters
-    ----------
-    instance
-        Where they run.
-    gone
-        Pods that are bound.
-
-    Returns
-    -------
-    Instance
-        A pod in no group is a gang of one there. What a pod had of NUMA zones stays taken: no object says which zones
-        its kubelet gave it.
-    """
-    if not gone:
-        return instance
-    pods, groups = dict(instance.pods), dict(instance.groups)
-    touched: dict[GroupKey, list[Key]] = defaultdict(list)
-    for key in gone:
-        pod = pods[key]
-        group = pod.group or GroupKey("", *key)
-        pods[key] = waiting = replace(pod, state=PodState.PENDING, node=None, group=group)
-        alone = group_of_one(waiting)
-        if alone is not None:
-            groups[group] = alone
-        else:
-            touched[group].append(key)
-    for name, left in touched.items():
-        group_left, away = groups[name], frozenset(left)
-        parts = tuple(_part_without(part, away) for part in group_left.sub_groups)
-        bound, pending = _without(group_left, away)
-        groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
-    return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
-
-
-def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
-    """Give the instance in which some nodes are lost: what runs there waits, as a member of its group.
-
-    Parameters
-    ----------
-    instance
-        As its objects say.
-    lost
-        Names of nodes; one that is not in the instance may still be that of bound pods.
-
-    Returns
-    -------
-    Instance
-        The lost nodes are not Ready in it. DaemonSet and static pods stay with them. Nothing may be evicted there.
-    """
-    gone = ran_on(instance, lost)
-    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
-    budgets = tuple(budget.without(gone) for budget in instance.budgets)
-    return replace(released(instance, gone), nodes=nodes, budgets=budgets, moves_only=True)
-
-
-def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
-    """Pods of lost nodes that may run elsewhere: all but those of DaemonSets and static ones."""
-    bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and pod.node in lost)
-    return [pod.key for pod in bound if not pod.daemon]
-
-
 def lost_pods(before: Instance, instance: Instance) -> set[Key]:
     """Pods that wait in the instance of a repair (:func:`with_lost`) and have a node as their objects say."""
     running = {key for key, pod in before.pods.items() if pod.state.on_node}
     return {pod.key for pod in instance.pending if pod.key in running}
-
-
-def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
-    """Give the instance in which protected pods of lost nodes stay with these, as those of DaemonSets do.
-
-    What may not be evicted cannot be placed again in a cluster.
-    """
-    staying = [pod for pod in map(instance.pods.__getitem__, ran_on(instance, lost)) if pod.protected]
-    return replace(instance, pods={**instance.pods, **{pod.key: replace(pod, daemon=True) for pod in staying}})
-
-
-def unmarked(instance: Instance) -> Instance:
-    """Give the instance in which no mark of another system protects a pod, and every queue is reclaimable."""
-    pods = {key: replace(pod, protected="") for key, pod in instance.pods.items() if pod.protecting_mark}
-    queues = {name: replace(queue, reclaimable=True) for name, queue in instance.queues.items()}
-    return replace(instance, pods={**instance.pods, **pods}, queues=queues)
 
 
 def protections(instance: Instance, pods: Iterable[Key]) -> list[str]:
@@ -164,14 +77,6 @@ def protections(instance: Instance, pods: Iterable[Key]) -> list[str]:
         for mark, keys in marked.items()
     }
     return [*(f"{pods} protected by {mark}" for mark, pods in whose.items()), *queues]
-
-
-def losing(instance: Instance, lost: Collection[str]) -> Instance:
-    """Give the instance of a repair: as :func:`with_lost`, and no other groups wait than those with pods there."""
-    found = with_lost(instance, lost)
-    waiting = {pod.key for pod in found.pending} - {pod.key for pod in instance.pending}
-    groups = {found.pods[key].group for key in waiting}
-    return without(found, {pod.key for pod in found.pending if pod.group not in groups})
 
 
 def not_ready(instance: Instance) -> list[str]:
@@ -207,36 +112,6 @@ def _lost(instance: Instance, placement: Placement) -> set[str]:
     named = (instance.pods.get(binding.pod) for binding in placement.bindings)
     bound = (pod for pod in named if pod is not None and pod.state is PodState.BOUND and not pod.daemon)
     return {pod.node or "" for pod in bound}.intersection(not_ready(instance))
-
-
-def without(instance: Instance, pods: Collection[Key]) -> Instance:
-    """Give the instance in which some waiting pods are not there."""
-    if not pods:
-        return instance
-    kept = {key: pod for key, pod in instance.pods.items() if key not in pods}
-    groups = ((key, _fewer(group, pods)) for key, group in instance.groups.items())
-    return replace(instance, pods=kept, groups={key: each for key, each in groups if each.pending or key.api_group})
-
-
-def _fewer(group: Group, pods: Collection[Key]) -> Group:
-    """A group of which some waiting pods are not there."""
-    parts = tuple(replace(part, pending=_but(part.pending, pods)) for part in group.sub_groups)
-    return replace(group, pending=_but(group.pending, pods), sub_groups=parts)
-
-
-def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
-    return tuple(key for key in keys if key not in pods)
-
-
-def _part_without(part: SubGroup, away: frozenset[Key]) -> SubGroup:
-    bound, pending = _without(part, away)
-    return replace(part, bound=bound, pending=pending)
-
-
-def _without(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """Pods that stay bound, and those that wait."""
-    gone = away.intersection(part.bound)
-    return tuple(key for key in part.bound if key not in gone), tuple(sorted({*part.pending, *gone}))
 
 
 def _units(before: Instance, after: Instance, gone: Collection[Key]) -> Iterator[DisruptionUnit]:

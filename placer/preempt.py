@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
 from placer.deadline import Deadline, within
-from placer.disruption import Disruption, losing, not_ready, outcome_of, protections, unmarked, without
+from placer.disruption import Disruption, not_ready, outcome_of, protections
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
 from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
+from placer.instance.what_if import losing, only_waiting, unmarked, without
 from placer.legible import found_like
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
@@ -112,7 +113,7 @@ def preempt(
         An answer broke a rule: a bug.
     """
     if group is not None:
-        instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
+        instance = only_waiting(instance, {group})
     return _decided(instance, Placement(), time_limit, workers, seed, began, watch, costs=costs)
 
 
@@ -295,7 +296,7 @@ def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | 
     """The instance in which nothing waits but some groups, and nothing may be evicted."""
     if most_moves is not None and most_moves < 0:
         raise UsageError(f"max moves: found {most_moves}, expected at least 0")
-    alone = without(instance, {pod.key for pod in instance.pending if pod.group not in groups})
+    alone = only_waiting(instance, groups)
     return replace(alone, moves_only=True, most_moves=most_moves)
 
 

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from placer.cluster.planning.disruption_plan import (
     DisruptionReport,
@@ -33,11 +34,13 @@ from placer.cluster.planning.disruption_plan import (
     made_again,
     only_ours,
     owners,
+    protecting,
     rest_of,
     trouble_with,
     with_wanted,
 )
 from placer.cluster.planning.gang_outcome import GangState
+from placer.cluster.planning.half_bound import in_turn as taking_turns
 from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
@@ -49,10 +52,11 @@ from placer.cluster.writing.breaker import patient
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
-from placer.disruption import Disruption, leaving_protected, lost_pods, with_lost, without
+from placer.disruption import Disruption, lost_pods
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.disruptions import limited
+from placer.instance.what_if import leaving_protected, with_lost, without
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Step
@@ -225,6 +229,7 @@ class _Plan:
     report: DisruptionReport = field(default_factory=DisruptionReport)
     hourly: bool = False
     begun: datetime | None = None
+    refused: list[Key] = field(default_factory=list)
     earlier: RecordedDisruption = field(default_factory=RecordedDisruption)
 
     def __post_init__(self) -> None:
@@ -246,7 +251,9 @@ class _Plan:
         """Do all of it, or as much as can be done; the report says which."""
         self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
         pods = in_turn(self.before, (*self.disruption.gone, *self.lost))
-        self.report.trouble = evictions_refused(self.client, pods, self.decided, self._forbidden) or self._in_steps()
+        forbidden = self._forbidden
+        refused = evictions_refused(self.client, pods, self.decided, forbidden, self.refused)
+        self.report.trouble = refused or self._in_steps()
         if self.begun is not None:
             self._end(self.begun)
 
@@ -410,7 +417,7 @@ class _Plan:
         self.watch(f"evicting {counted(len(pods), 'pod')}")
         options, before = self.done.options, len(self.report.evicted)
         grace = options.eviction.grace
-        trouble = evict_pods(self.client, pods, self.decided, self.report.evicted, grace, self._forbidden)
+        trouble = evict_pods(self.client, pods, self.decided, self.report.evicted, grace, self._forbidden, self.refused)
         notes = {key: self._note(key) for key in self.report.evicted[before:]}
         told = write_evicted(patient(self.client), options.scheduler_name, notes, self.decided, options.status)
         self.done.troubles += told.troubles
@@ -637,32 +644,46 @@ class _RoomMaker:
             self.done.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
-        """Groups that room may help, the most urgent first; not those of pods that preempt nobody."""
+        """Groups that room may help, the most urgent first; not those of pods that preempt nobody.
+
+        Among equals namespaces take turns: who has many that nothing helps does not keep others from being tried.
+        """
         result = self.done.result
         if result is None or self._is_same(result):
             return
         groups, left = result.instance.groups, set(self.done.half_bound_before)
         left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
         helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
-        yield from sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))[:_TRIED]
+        first = sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))
+        turns = {key: turn for turn, key in enumerate(taking_turns(first, attrgetter("namespace")))}
+        yield from sorted(first, key=lambda key: (-groups[key].priority, turns[key]))[:_TRIED]
 
     def _is_same(self, result: Result) -> bool:
         """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""
         return self.done.earlier is not None and self.done.earlier[1].seconds is result.seconds
 
     def _make(self, waiting: list[GroupKey], snapshot: Snapshot, instance: Instance) -> None:
-        """Look for a plan for one gang after another, and carry out the first."""
+        """Look for a plan for one gang after another, and carry out the first.
+
+        Where the server evicts nobody for it, another one is looked for without those whom it refused: else who has
+        one cheap pod that cannot be evicted would keep everybody from having room made.
+        """
         instance = self._within_limits(snapshot, instance, max(0, self._left))
         until = time.monotonic() + (self.done.options.time_limit or _LIMIT)
-        for key in waiting:
+        left = deque(waiting)
+        while left:
             seconds = (until - time.monotonic()) / 2
             if seconds < _LEAST or self.stop.is_set():
                 self.done.undecided = True
                 return
-            placement = self._plan(instance, key, seconds)
-            if placement is not None:
-                self._carry_out(snapshot, instance, key, placement)
+            placement = self._plan(instance, left[0], seconds)
+            if placement is None:
+                left.popleft()
+                continue
+            refused = self._carry_out(snapshot, instance, left[0], placement)
+            if not refused:
                 return
+            instance = protecting(instance, dict.fromkeys(refused, "the server refuses its eviction"))
 
     def _cluster(self) -> tuple[Snapshot, Instance]:
         """What is in the cluster after what was bound just now."""
@@ -676,14 +697,11 @@ class _RoomMaker:
 
     def _within_limits(self, snapshot: Snapshot, read: Instance, left: int) -> Instance:
         """The instance in which no more may be disturbed than the Policy and the hour allow, and nothing just bound."""
-        instance, policy = only_ours(snapshot, read, self.done.options.guards), self.done.policy
-        pods = dict(instance.pods)
-        for key in (bind.pod for gang in self.done.gangs for bind in gang.bound):
-            if key in pods:
-                pods[key] = replace(pods[key], protected="it was bound just now")
-        hour = limited(Key("", "of the hour"), left, pods)
+        new = {bind.pod: "it was bound just now" for gang in self.done.gangs for bind in gang.bound}
+        instance, policy = only_ours(snapshot, protecting(read, new), self.done.options.guards), self.done.policy
+        hour = limited(Key("", "of the hour"), left, instance.pods)
         budgets = (*instance.budgets, hour)
-        return replace(instance, pods=pods, budgets=budgets, may_evict=policy.evicts, may_move=policy.moves)
+        return replace(instance, budgets=budgets, may_evict=policy.evicts, may_move=policy.moves)
 
     def _plan(self, instance: Instance, key: GroupKey, seconds: float) -> Placement | None:
         """What admits a group and has to go for it; None: nothing does, or nothing has to."""
@@ -702,7 +720,8 @@ class _RoomMaker:
         self.done.undecided |= not _is_decided(result)
         return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
 
-    def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> None:
+    def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> list[Key]:
+        """Carry a plan out; whom the server refused, where nothing has happened."""
         done, result = self.done, self.done.result
         done.result = _untold(result, key)
         # As in the result of preempt, of all that waits the group alone takes part.
@@ -712,6 +731,7 @@ class _RoomMaker:
         plan.carry_out()
         if key not in {gang.key for gang in done.gangs if gang.bound}:
             done.result = result
+        return [] if plan.report.evicted else plan.refused
 
 
 def _adopted(recorded: RecordedDisruption, held: HeldRoom, still: int, identifier: str) -> RecordedDisruption:

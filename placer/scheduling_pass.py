@@ -504,8 +504,9 @@ def read_cluster(
     with done.step("snapshot"):
         recorded = _recorded(client, done)
         name, gates = options.scheduler_name, options.gates
-        served = lists.served() if lists is not None else None
-        taken = take(client, name, lambda name, count: watch(f"{name} {count:,}"), lists, gates=gates, served=served)
+        served, facts = (lists.served(), lists.kept) if lists is not None else (None, None)
+        progress = partial(_watched, watch)
+        taken = take(client, name, progress, lists, gates=gates, served=served, kept=facts)
         done.troubles += room_troubles(taken.no_room)
         if feed is not None:
             feed.open(taken, lists)
@@ -536,6 +537,10 @@ def read_cluster(
         if feed is not None:
             feed.fill(done.cache)
     return snapshot, instance, done.cache
+
+
+def _watched(watch: Callable[[str], None], name: str, count: int) -> None:
+    watch(f"{name} {count:,}")
 
 
 def _decided_first(done: Pass, instance: Instance) -> Result:

@@ -23,8 +23,9 @@ from functools import cached_property
 from itertools import chain, product
 from typing import NamedTuple
 
-from placer.disruption import Disruption, DisruptionUnit, released
+from placer.disruption import Disruption, DisruptionUnit
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
+from placer.instance.what_if import released
 from placer.outcome import Outcome
 from placer.placement import LOSSES, Binding, Placement, Score, Step, Value, better
 from placer.quantity import Resources

@@ -518,7 +518,7 @@ def admission() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def test_each_right_to_change_what_is_there_has_a_policy() -> None:
-    """But for evictions, of which CEL sees the name of the pod alone; the Lease and the record RBAC names."""
+    """But for evictions, of which CEL sees the name of the pod alone."""
     held = {
         (group, resource)
         for _, spec in admission().values()
@@ -529,12 +529,8 @@ def test_each_right_to_change_what_is_there_has_a_policy() -> None:
     }
     more = (f"components/{each}/rbac-{each}.yaml" for each in ("gates", "controllers"))
     files = ("base/rbac-write.yaml", "base/rbac-rollback.yaml", *more)
-    given = {
-        (group, resource)
-        for file in files
-        for group, resource, verb in rights(one(DEPLOY / file, "ClusterRole"))
-        if verb != "get"
-    }
+    roles = [*(one(DEPLOY / file, "ClusterRole") for file in files), one(DEPLOY / "base" / "rbac-lease.yaml", "Role")]
+    given = {(group, resource) for role in roles for group, resource, verb in rights(role) if verb != "get"}
     assert held == given
 
 
@@ -546,6 +542,7 @@ def test_policies_are_of_the_account_and_the_scheduler_that_are_installed() -> N
         "scheduler": options["schedulerName"],
         "class": one(DEPLOY / "base" / "priority-class.yaml", "PriorityClass")["metadata"]["name"],
         "home": account["namespace"],
+        "lease": one(DEPLOY / "base" / "rbac-lease.yaml", "Role")["rules"][1]["resourceNames"][0],
     }
     for name, (_, spec) in admission().items():
         assert spec["failurePolicy"] == "Fail"

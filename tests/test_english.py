@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 LONGEST = 30
 #: What may be left per room: sentences that are too long, "what" clauses, words of the list. Figures only fall.
 LEFT: dict[str, tuple[int, int, int]] = {
-    "models": (186, 237, 73),
+    "models": (0, 0, 0),
     "placer": (8, 0, 1),
     "placer/cli": (1, 0, 0),
     "placer/cluster": (1, 0, 0),

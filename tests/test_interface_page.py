@@ -1,11 +1,9 @@
-"""What models/interface.md and models/reading.md say of options, documents and kinds is so, and nothing is left out."""
+"""What models/interface.md and models/reading.md say of documents and kinds is so, and nothing is left out."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import yaml
 
 from placer import errors
 from placer.audit.groups import AuditEntry, Quality, Standing
-from placer.cli import program
 from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
 from placer.cluster.planning.gang_outcome import GangState
@@ -35,79 +32,12 @@ from placer.scheduling_pass import Pass, PassOptions
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")
 READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
-#: Commands in the words of the page; options of a family are told by ``placer generate FAMILY --help``.
-COMMANDS = (
-    "solve",
-    "verify",
-    "queue",
-    "explain",
-    "preempt",
-    "defrag",
-    "repair",
-    "audit",
-    "report",
-    "expand",
-    "generate",
-    "compare",
-    "sweep",
-    "plot",
-    "topology show",
-    "topology discover",
-    "topology costs",
-    "snapshot",
-    "run",
-    "check",
-    "config",
-    "completion",
-    "version",
-    "help",
-)
 
 
 def table(page: str, header: str) -> list[list[str]]:
     """Rows of the table whose first line starts so, cell by cell."""
     lines = page[page.index(header) :].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
-
-
-def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command with its parser."""
-    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not inner or name == "generate":
-        yield name, parser
-    for action in inner if name != "generate" else ():
-        for word, each in action.choices.items():
-            yield from parsers(each, f"{name} {word}".strip())
-
-
-def options() -> dict[str, set[str]]:
-    """Option to the commands that have it; help and what is not shown apart."""
-    found: dict[str, set[str]] = {}
-    for name, parser in parsers(program.parser()):
-        for action in parser._actions:
-            if action.option_strings and action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
-                found.setdefault(action.option_strings[-1], set()).add(name)
-    found["--output"].add("generate")  # of every family
-    return found
-
-
-def test_every_command_is_there() -> None:
-    rows = [re.findall(r"`placer ([a-z ]+)", row[0])[0].strip() for row in table(PAGE, "| command | does |")]
-    assert rows == list(COMMANDS)
-    assert set(rows) == {name for name, _ in parsers(program.parser())}
-
-
-def test_every_option_is_there_with_the_commands_that_have_it() -> None:
-    told: dict[str, set[str]] = {}
-    for row in table(PAGE, "| option | of |"):
-        of = set(COMMANDS) if row[1] == "all" else set(row[1].split(", "))
-        assert row[2]
-        for option in re.findall(r"`(-[-a-z]+)`", row[0]):
-            assert option not in told
-            told[option] = of
-    known = options()
-    missing = {option: sorted(of) for option, of in known.items() if told.get(option) != of}
-    assert told == known, f"models/interface.md needs a row, or another list of commands, for {missing}"
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:

@@ -57,10 +57,10 @@ def test_a_rule_is_where_the_page_says(row: list[str]) -> None:
     words = re.findall(r"`(\w+)`", row[2])
     assert any(word in exact for word in words)
     assert name in milp or "NodeAmounts" in words, "it has a constraint, or is counted as resources are"
-    assert f"predicate {name_in(row[3])}()" in MODEL
+    assert f"predicate {name}()" in MODEL
     assert f"\nconstraint {name}();" in MODEL
     assert rule in dict(RULES)
-    assert (ROOT / name_in(row[4])).is_file()
+    assert (ROOT / f"tests/rules/test_{rule.lower()}_{name}.py").is_file()
 
 
 def test_the_model_states_the_rules_in_the_same_order() -> None:
@@ -72,10 +72,10 @@ def test_the_model_states_the_rules_in_the_same_order() -> None:
 def test_a_value_is_where_the_page_says(row: list[str]) -> None:
     exact = functions(ROOT / "placer/methods/exact/objective.py")
     assert name_in(row[3]) in exact
-    assert f"function var int: {name_in(row[4])}(" in MODEL
+    assert f"function var int: {name_in(row[3])}_value(" in MODEL
     if row[1]:
         assert name_in(row[1]) in {level.__name__ for level in LEVEL_SCORES.values()}
-        assert (ROOT / name_in(row[5])).is_file()
+        assert (ROOT / f"tests/rules/test_{row[0].lower()}_{name_in(row[1])}.py").is_file()
 
 
 @pytest.mark.parametrize("method", ["exact", "milp", "decomposed"])

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from placer.disruption import losing, without
 from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, Queue, SubGroupPolicy
 from placer.instance.problem import DisruptionBudget
+from placer.instance.what_if import losing, without
 from placer.quantity import Resources
 from tests.tiny import Tiny, TinyMaker, TinyNetworkMaker
 from tests.tiny_neighbours import with_neighbours

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import api
+import codes
 import commands
 import fields
 import marks
@@ -32,6 +33,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics": metrics.as_markdown,
     "policy": policy.as_markdown,
     "rooms": api.rooms_as_markdown,
+    **codes.PARTS,
     **{f"instances-{family}": partial(shipped.as_markdown, family) for family in shipped.families()},
     **pictures.PICTURES,
     **pictures.FIGURE_PARTS,

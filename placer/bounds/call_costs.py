@@ -1,12 +1,9 @@
 """Least cost of calls (O3): of running pods, and where every pod is placed that can be.
 
 A new pod costs at least as much next to running pods as on the best node for it alone. Workloads connected by calls
-hang
-together: pods that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the
-others
-as the thinnest cut. Those pairs cost at least the cheapest way between two nodes, or between two areas. Where the
-fewest
-cut pairs are known (:mod:`placer.bounds.splits`), these count.
+hang together: pods that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the
+others as the thinnest cut. Those pairs cost at least the cheapest way between two nodes, or between two areas. Where
+the fewest cut pairs are known (:mod:`placer.bounds.splits`), these count.
 """
 
 from __future__ import annotations
@@ -37,8 +34,7 @@ class _Bond(NamedTuple):
     """Workloads whose new pods hang together.
 
     ``cut``: fewest pairs between one part of their pods and the rest; ``near``, ``far``: least cost of a pair on two
-    nodes of
-    an area, and in two areas.
+    nodes of an area, and in two areas.
     """
 
     workloads: frozenset[int]

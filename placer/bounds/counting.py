@@ -2,9 +2,8 @@
 
 Sums of requests are compared with all room, by the fraction: amounts, and pieces of one size. A group counts with the
 least that makes it ready, and nothing counts that cannot be placed alone (:mod:`placer.bounds.standalone`). Room that
-higher priorities must take, by their values, is gone for the others. Where every pod is placed that can be, minimised
-values have at least the lowest tier and the fewest leaves of each scope alone, the fewest nodes and HyperNodes for all
-pods, and the least cost of calls; where some wait, the fewest nodes and HyperNodes for so much weight.
+higher priorities must take, by their values, is gone for the others. Minimised values have bounds where every pod is
+placed that can be; numbers of nodes and HyperNodes also where some wait.
 """
 
 from __future__ import annotations
@@ -43,16 +42,9 @@ __all__ = [
 class NamedBound:
     """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
-    Parameters
-    ----------
-    criterion
-        Index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
-    bound
-        In the unit of the value.
-    by
-        Name of the argument.
-    context
-        Empty where the bound holds for every placement.
+    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
+    ``bound``: in the unit of the value. ``by``: name of the argument. ``context``: empty where the bound holds for
+    every placement.
     """
 
     criterion: int | None
@@ -80,8 +72,7 @@ class _FractionalItems:
     """Things that are taken by the fraction.
 
     ``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
-    ``most``:
-    the weight that neighbours leave, room apart.
+    ``most``: the weight that neighbours leave, room apart.
     """
 
     weights: IntArray
@@ -243,8 +234,7 @@ def _least_cost(weights: IntArray, costs: IntArray, value: int) -> int:
 @dataclass(frozen=True)
 class _Bins:
     """Empty nodes or domains; int64, ``outside`` of shape (measures,): room elsewhere, ``inside`` of shape (measures,
-    bins):
-    room of the largest, of the two largest, and so on.
+    bins): room of the largest, of the two largest, and so on.
     """
 
     outside: IntArray
@@ -418,10 +408,11 @@ class MinimisedBounds:
         return total
 
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
-        """Per resource the amount, per size the number of pods of at least that size, and pods of which no two share a
-        host.
+        """Per resource the amount, per size the number of pods of at least that size, pods of which no two share a
+        host, and pods that are spread over hosts.
         """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
+        yield from self.alone.neighbours.spread_out(self.alone.sizes)
         shapes = self.alone.shapes
         classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
@@ -564,8 +555,7 @@ def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
     """Bounds on each value among the placements that equal ``values`` on the values before it.
 
     They are those of :func:`named_bounds`, or better ones: from the room that the values before take, or since these
-    tell
-    that every pod is placed that can be, or that nothing can be better.
+    tell that every pod is placed that can be, or that nothing can be better.
     """
     return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
 
@@ -593,17 +583,11 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
 
     A placement that is worse in the order of the objective may weigh more (one large job of low priority for a small
     urgent one) and is no answer. Those that are as good equal the answer on the proved values, from the first on, and
-    keep
-    the bound of the first that is not proved. The result is the least of the bound on the sum and the sum of the bounds
-    on
-    ``placed`` of each priority, named by the argument (the last of several).
+    keep the bound of the first that is not proved. The result is the least of the bound on the sum and the sum of the
+    bounds on ``placed`` of each priority, named by the argument (the last of several).
 
-    Parameters
-    ----------
-    values
-        Of the answer in hand; empty where there is none: then of every placement.
-    bounds
-        All that were proved, for any answer.
+    ``values``: of the answer in hand; empty where there is none: then of every placement. ``bounds``: all that were
+    proved, for any answer.
 
     Returns
     -------

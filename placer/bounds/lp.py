@@ -5,11 +5,10 @@ so that optional pods are apart from needed ones; pods of each shape in each cla
 each node class (C2, C3), and the roomiest domain for pods that must share one (C7).
 
 Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
-up
-to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s) per
-node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per group
-or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too many to
-list; those that a point of the program breaks are found and added.
+up to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s)
+per node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per
+group or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too
+many to list; those that a point of the program breaks are found and added.
 """
 
 from __future__ import annotations
@@ -51,25 +50,12 @@ class NodeClasses:
     """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
 
     The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
-    nodes, so
-    no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are put
-    together.
+    nodes, so no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are
+    put together.
 
-    Parameters
-    ----------
-    alive
-        int64: shapes of which some pod can be placed.
-
-    Attributes
-    ----------
-    of_kind
-        int64, shape (kinds,): class of each kind of node; -1: no pod that can be placed fits there.
-    number
-        Of classes.
-    room
-        int64, shape (classes, resources): room that pods can use.
-    held
-        Shape to int64, shape (classes,): pods of it alone that have room.
+    ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
+    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources):
+    room that pods can use. ``held``: shape to int64, shape (classes,): pods of it alone that have room.
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -143,14 +129,8 @@ class DomainItem:
 class LpRelaxation:
     """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
 
-    Attributes
-    ----------
-    program
-        To be maximised with the terms of a value.
-    items
-        Outermost scopes with a limit, each in one domain.
-    on
-        Shape and node class to the terms that count the pods of the shape there.
+    ``program``: to be maximised with the terms of a value. ``items``: outermost scopes with a limit, each in one
+    domain. ``on``: shape and node class to the terms that count the pods of the shape there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -335,8 +315,7 @@ class _RowFamily:
     """Things that lie together in places, counted by one measure; all int64.
 
     ``things`` are indices, ``amounts`` one per thing, ``sizes`` pieces to try, ``rooms`` the pieces of each size that
-    all
-    places hold.
+    all places hold.
     """
 
     things: IntArray
@@ -439,15 +418,10 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
 
     Each bound is yielded as soon as it is known, better ones later, and only where it exceeds
     :func:`placer.bounds.bounds_for`: for the first value of O1 that no other bound meets, for the sum over all
-    priorities
-    (criterion None, no context), then for each later value of O1, given the values in hand before it.
+    priorities (criterion None, no context), then for each later value of O1, given the values in hand before it.
 
-    Parameters
-    ----------
-    values
-        Of the answer in hand, one per criterion.
-    seconds
-        After so long nothing more is begun, and the solver is stopped.
+    ``values``: of the answer in hand, one per criterion. ``seconds``: after so long nothing more is begun, and the
+    solver is stopped.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
 
@@ -469,7 +443,7 @@ class _LpSearch:
                 yield from self._criterion(criterion)
 
     def _open(self) -> list[int | None]:
-        """What is not met: the first value, then the sum, then the other values."""
+        """Values that are not met: the first, then the sum, then the other values."""
         found: list[int | None] = [
             criterion
             for criterion, (name, _) in enumerate(self.dense.criteria)

@@ -2,9 +2,8 @@
 
 A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
 domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
-domain
-can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take room
-away. A term of which some pods may be on nodes without the label limits nothing here.
+domain can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take
+room away. A term of which some pods may be on nodes without the label limits nothing here.
 """
 
 from __future__ import annotations
@@ -178,6 +177,20 @@ class NeighbourLimits:
                     if not self.dense.classes[index].daemon and (inside is None or index in inside)
                 ]
                 yield int(sizes[mine].sum()), limit.hosts.astype(np.int64)
+
+    def spread_out(self, sizes: IntArray) -> Iterator[tuple[int, IntArray]]:
+        """Pods that are spread over nodes that all count: how many, and int64, shape (nodes,): the most on a node.
+
+        Either some node ends without any, so that each has ``maxSkew`` at most, or all of them have one.
+        """
+        rows, owners = self.dense.neighbours, defaultdict[tuple[int, tuple[int, ...], int, int], set[int]](set)
+        for row in rows.spreads if rows is not None else ():
+            if rows is not None and rows.single[row.key] and row.counted.all() and not any(row.before.values()):
+                owners[row.key, row.matched, row.skew, len(row.before)] |= {*row.owners} & {*row.matched}
+        for (_, matched, skew, domains), mine in owners.items():
+            if not any(self.dense.classes[index].daemon for index in matched):
+                asked = min(int(sizes[list(mine)].sum()), skew * domains)
+                yield asked, np.full(len(self.dense.nodes), skew, dtype=np.int64)
 
     def _of_classes(self, classes: Iterable[int]) -> Iterable[NeighbourLimit]:
         return {id(limit): limit for index in classes for limit in self._limits_of.get(index, ())}.values()

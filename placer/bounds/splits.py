@@ -4,17 +4,15 @@ An AppGroup alone on nodes as wide as the widest costs no more than in any place
 split cuts, each at the least cost between two nodes, are a bound on ``networkCost``.
 
 Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed,
-since others are several parts on one node; they are few, as call graphs are sparse and nodes small. A split uses no
-more
-pods of a type than there are and keeps the most calls inside:
+since others are several parts on one node. A split uses no more pods of a type than there are and keeps the most calls
+inside:
 
     maximise    sum over parts of pairs(part) * uses(part)
     subject to  sum over parts of part[type] * uses(part) <= pods of the type
 
 Its linear relaxation is solved by column generation over the list. A part *loses* the difference between the prices of
 its pods and the calls inside; the losses of a split sum to its distance from the relaxation. So a search over parts of
-small losses, from the relaxation's value downward, finds the cheapest splits and proves them. Losses are whole numbers;
-the solver gives prices only.
+small losses finds the cheapest splits and proves them. Losses are whole numbers; the solver gives prices only.
 
 Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993), for the program over parts and its relaxation.
 """
@@ -63,18 +61,9 @@ SIMPLE, FINE = (60, 1000), 2**20
 class CallingPods:
     """Pending pods of an AppGroup by type, and who calls whom.
 
-    Parameters
-    ----------
-    classes
-        Per type the classes of its pods: one workload, request and mask.
-    counts
-        int64, shape (types,): its pods.
-    requests
-        int64, shape (types, resources): of one of them.
-    masks
-        Per type the row of ``Dense.masks``.
-    calls
-        int64, shape (types, types): how often each pod of the first calls each of the second.
+    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,):
+    its pods. ``requests``: int64, shape (types, resources): of one of them. ``masks``: per type the row of
+    ``Dense.masks``. ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
 
     Examples
     --------
@@ -364,7 +353,7 @@ class CoverSearch:
         scarcest = pods[np.argmin(holds[:, pods].sum(axis=0))]
         for part in candidates[holds[:, scarcest]].tolist():
             yield part, left - self.parts[part], candidates, budget - int(self.losses[part])
-            # What it can be part of has been seen.
+            # All ways with this part have been seen.
             candidates = candidates[candidates != part]
 
 
@@ -418,8 +407,7 @@ class AppGroupSplits:
         """Bound ``networkCost`` of all placements that place every pod: each AppGroup alone, in its cheapest split.
 
         AppGroups that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
-        Returned is the
-        bound, and whether all were looked at.
+        Returned is the bound, and whether all were looked at.
         """
         end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])

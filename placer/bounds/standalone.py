@@ -1,15 +1,11 @@
 """Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
 Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
-cores
-with it, 10 free cores are room for 2 GPUs.
+cores with it, 10 free cores are room for 2 GPUs.
 
-A group is put alone on the room that running pods leave, since other new pods only take room away. Counted are nodes
-with room for a pod of the class, domains within the tier limits (C7) of group and subgroups, resources and pieces of
-one
-size in each of them, room in queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
-that no rule can tell apart are counted once; those that neighbours shut out (:mod:`placer.bounds.neighbour_limits`) are
-left out.
+A group is put alone on the room that running pods leave, since other new pods only take room away: nodes, domains
+within the tier limits (C7), queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
+that no rule can tell apart are counted once; those that neighbours shut out are left out.
 """
 
 from __future__ import annotations
@@ -226,14 +222,8 @@ def region_of(dense: Dense, scope: int) -> Region:
 class RoomMeasure:
     """A count of room that no packing beats, since the pods of a node never take more pieces than it has.
 
-    Parameters
-    ----------
-    resource
-        Whose pieces are counted; -1: pods of one shape.
-    size
-        Of a piece (1: the amount itself), or the shape.
-    masks
-        A node counts that one of these rows of eligibility allows.
+    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece (1: the amount itself), or the
+    shape. ``masks``: a node counts that one of these rows of eligibility allows.
     """
 
     resource: int
@@ -337,17 +327,9 @@ class DomainRooms:
 class SubGroupPods:
     """The pods of one subgroup, or those of a group that are in none.
 
-    Parameters
-    ----------
-    policy
-        -1: none.
-    short
-        New pods that it needs before it may have any; 0: none.
-    region
-        Where all its pods must be together.
-    shapes, roles, rows, sizes
-        Per class: shape, role ("" where the group asks for none), queue rows, and how many pods there are or can be
-        placed.
+    ``policy``: -1: none. ``short``: new pods that it needs before it may have any; 0: none. ``region``: where all its
+    pods must be together. ``shapes``, ``roles``, ``rows``, ``sizes``: per class: shape, role ("" where the group asks
+    for none), queue rows, and how many pods there are or can be placed.
     """
 
     policy: int
@@ -363,14 +345,8 @@ class SubGroupPods:
 class EqualGroups:
     """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
 
-    Parameters
-    ----------
-    region
-        Where all pods of a group must be together.
-    sub_groups
-        Of each group, its pods in no subgroup as one of them.
-    members
-        Per group the indices of its classes, in the order in which the subgroups have them.
+    ``region``: where all pods of a group must be together. ``sub_groups``: of each group, its pods in no subgroup as
+    one of them. ``members``: per group the indices of its classes, in the order in which the subgroups have them.
     """
 
     priority: int
@@ -491,14 +467,9 @@ def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]])
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    Attributes
-    ----------
-    groups
-        Equal groups, with the pods of each class that can be placed; groups that can never be ready are left out.
-    sizes
-        int64, shape (classes,): most pods of each class that a placement has.
-    neighbours
-        Limits by neighbours.
+    ``groups``: equal groups, with the pods of each class that can be placed; groups that can never be ready are left
+    out. ``sizes``: int64, shape (classes,): most pods of each class that a placement has. ``neighbours``: limits by
+    neighbours.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -609,7 +580,7 @@ class StandaloneLimits:
         return RoomMeasure(-1, shape, frozenset())
 
     def measures(self, shapes: Sequence[int]) -> list[RoomMeasure]:
-        """Ways to count what pods of some shapes take together: amounts, pieces of the smallest request, pods."""
+        """Measures of the room that pods of some shapes take: amounts, pieces of the smallest request, pods."""
         each = sorted(set(shapes))
         masks = frozenset(int(self.shapes.mask[shape]) for shape in each)
         found = [self._pods_of(shape) for shape in each]

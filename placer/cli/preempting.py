@@ -102,7 +102,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 
 def _preempt(options: argparse.Namespace) -> int:
-    from placer.disruption import without
+    from placer.instance.what_if import without
     from placer.preempt import group_named, preempt
     from placer.summary.preempting import preempt_lines
 
@@ -198,7 +198,7 @@ def _frontier(
 
 
 def _repair(options: argparse.Namespace) -> int:
-    from placer.disruption import leaving_protected
+    from placer.instance.what_if import leaving_protected
     from placer.preempt import lost_named, repair
     from placer.summary.preempting import repair_lines
 
@@ -310,7 +310,7 @@ def _admitted(result: Result) -> bool:
 
 def _placed_again(before: Instance, result: Result) -> bool:
     """Whether every pod that ran on a lost node has another one."""
-    from placer.disruption import ran_on
+    from placer.instance.what_if import ran_on
     from placer.placement import Placement
 
     placement = result.placement or Placement()

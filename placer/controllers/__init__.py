@@ -1,13 +1,11 @@
 """Texts that controllers of the cluster would write: pure functions from objects to a status or a spec.
 
-Belongs here: the AppGroup's order and status (``app_group``); the NetworkTopology's costs, bandwidth and status
-(``network_topology``, with ``bandwidth`` and the measured costs of ``placer.instance.network_topologies``); the
-HyperNode's count and condition (``hyper_node``); times as objects have them (``times``). Does not: talking to a cluster
+Belongs here: status and spec of AppGroup, NetworkTopology and HyperNode. Does not: talking to a cluster
 (``placer.cluster.writing.controllers`` does), deciding where a pod goes, files.
 
 Controllers of KEP-260 and Volcano differ from their users' expectations; each module states where, and does the
-expected.
-Callers give the time, so equal objects give the equal result; a result without news equals the text in the object.
+expected. Callers give the time, so equal objects give the equal result; a result without news equals the text in the
+object.
 """
 
 from placer.controllers.app_group import app_group_status, app_group_statuses

@@ -39,8 +39,7 @@ def app_group_statuses(
     """Status of every AppGroup by namespace and name, sorted, each as of :func:`app_group_status`.
 
     ``app_groups`` and ``pods`` must be complete, since a pod's label has only a name; ``replica_sets`` lead from a pod
-    to its
-    Deployment; ``now`` has a time zone.
+    to its Deployment; ``now`` has a time zone.
     """
     written = sorted(
         app_groups, key=lambda each: each.group == APP_GROUP_API

@@ -21,8 +21,7 @@ def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
     """Link to the bit/s that pods with a node take, sorted; an unused link is absent.
 
     Pods being deleted count until they are gone (C9), pending ones do not. Regions and zones come from the nodes'
-    labels,
-    whichever NetworkTopology decides.
+    labels, whichever NetworkTopology decides.
     """
     network = Network(Key("", ""), areas_of(instance.nodes))
     taken: Counter[Link] = Counter()

@@ -31,8 +31,8 @@ def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: da
     ``nodeCount``
         Existing nodes in it and below it; left out where it is not in the tree.
     ``conditions``
-        One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or
-        ``BrokenBelow`` where HyperNodes below it are broken. Its time is kept as long as its status is.
+        One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or ``BrokenBelow``
+        where HyperNodes below it are broken. Its time is kept as long as its status is.
     """
     tree, counts = instance.topology, Counter[str]()
     for each in tree.hyper_nodes.values():

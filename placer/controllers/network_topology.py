@@ -80,8 +80,7 @@ def network_topology_update(
         The measurements that it names; None: measured costs do not change.
     allocated
         From :func:`~placer.controllers.bandwidth.allocated_bandwidth`; written next to measured costs, and never into a
-        list
-        of the user.
+        list of the user.
     now
         With a time zone.
     percentile

@@ -2,7 +2,7 @@
 
 Belongs here: counting equal pods, the node order in which every HyperNode is a slice, exact scaling of amounts. Does
 not: any decision (``methods``), any judgement of a placement (``verify`` and ``score`` never look here).
-``placer.dense.dense_builder`` makes the arrays of an instance; ``placer.dense.numa`` is what kubelets make of them.
+``placer.dense.dense_builder`` makes the arrays of an instance; ``placer.dense.numa`` has the kubelets.
 """
 
 from placer.dense.model import (

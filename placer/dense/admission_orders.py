@@ -42,14 +42,9 @@ class Orders(Enum):
 class Ordering:
     """The answer of :func:`find_order`.
 
-    Parameters
-    ----------
-    orders
-        The best that is known.
-    sequence
-        Positions of the pods in an order that works; by creation time where that works. None with ``Orders.NONE``.
-    proved
-        Whether nothing better holds; False where :data:`LIMIT` ended a question.
+    ``orders``: the best that is known. ``sequence``: positions of the pods in an order that works; by creation time
+    where that works. None with ``Orders.NONE``. ``proved``: whether nothing better holds; False where :data:`LIMIT`
+    ended a question.
     """
 
     orders: Orders
@@ -82,8 +77,7 @@ def find_order(
         Seconds.
     hint
         Positions in an order that is tried first; empty: none. Pods of one container each that were given zones may be
-        bound
-        in the order of these.
+        bound in the order of these.
     tell_any
         Whether it matters if any order works; else ``Orders.CREATION`` may stand for both.
     limit
@@ -208,12 +202,9 @@ class _OrderSearch:
         """Classes of an order that works from here, with ``take`` still to be taken.
 
         Two single-unit pods in a row lead to the same situation either way unless the second goes to a higher zone, so
-        only
-        orders with ascending zones, then classes, are looked at. ``last`` is zone and class of such a pod just before,
-        the
-        lowest where there was none. Hence, where only such pods are left, room for one of them in a lower zone leads
-        nowhere.
-        A situation that leads nowhere is entered once.
+        only orders with ascending zones, then classes, are looked at. ``last`` is zone and class of such a pod just
+        before, the lowest where there was none. Hence, where only such pods are left, room for one of them in a lower
+        zone leads nowhere. A situation that leads nowhere is entered once.
         """
         if not any(still):
             return ()
@@ -246,8 +237,7 @@ def is_plain(units: Units) -> bool:
     """Whether a pod is one unit for one zone that keeps all it needs.
 
     If all pods of a node are, the kubelet admits some order exactly where they can be dealt out to the zones: bound
-    zone by
-    zone, lowest first, each finds its zone or a lower one.
+    zone by zone, lowest first, each finds its zone or a lower one.
     """
     return len(units) == 1 and units[0].width == 1 and units[0].take == units[0].need
 

@@ -31,23 +31,12 @@ MOST_ON_A_NODE = 4
 class Attraction:
     """The required terms of pod affinity of some classes (C12).
 
-    Parameters
-    ----------
-    keys
-        Indices into ``DenseNeighbours.domain``, one per topology key.
-    owners, matched
-        Classes that have the terms, and that match all of them; ascending.
-    ground
-        Per key: domains with a running match.
-    open
-        Whether no running match is on a node with one of the keys, so that an owner that matches itself may be the
-        first.
-    held, held_firsts
-        Domains, one per key, of fixed owners that must stay admitted; and of those of which a pod may be the first.
-        Empty in
-        a whole instance.
-    lasting
-        Whether owners, and those held, run already: a match has to be there, whenever it came (D5).
+    ``keys``: indices into ``DenseNeighbours.domain``, one per topology key. ``owners``, ``matched``: classes that have
+    the terms, and that match all of them; ascending. ``ground``: per key: domains with a running match. ``open``:
+    whether no running match is on a node with one of the keys, so that an owner that matches itself may be the first.
+    ``held``, ``held_firsts``: domains, one per key, of fixed owners that must stay admitted; and of those of which a
+    pod may be the first. Empty in a whole instance. ``lasting``: whether owners, and those held, run already: a match
+    has to be there, whenever it came (D5).
     """
 
     keys: tuple[int, ...]
@@ -105,15 +94,9 @@ def affinity_order(
 ) -> list[int] | None:
     """Find an order of pods: places in ``entries``, first bound first; None where there is none, or none was found.
 
-    Parameters
-    ----------
-    domain
-        Per topology key the domain of each node, -1 where it is in none.
-    entries
-        Class and node of each pod, in an order that is kept where possible.
-    numa
-        Kubelets that must admit the pods of their nodes in the order, too (C10); those of each node are given in one
-        that they admit.
+    ``domain``: per topology key the domain of each node, -1 where it is in none. ``entries``: class and node of each
+    pod, in an order that is kept where possible. ``numa``: kubelets that must admit the pods of their nodes in the
+    order, too (C10); those of each node are given in one that they admit.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):

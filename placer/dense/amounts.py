@@ -1,4 +1,4 @@
-"""What is counted on nodes, by name, and exact scaling of such amounts to small integers."""
+"""Amounts that are counted on nodes, by name, and their exact scaling to small integers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class NodeAmounts:
     """Amounts that are counted on nodes, by name: of a pod, and left on a node; neither scaled nor cut.
 
     These are the resources (C2). A rule that counts pods on a node in any other way names its amount here: the name
-    becomes a
-    column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps cpu.
+    becomes a column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps
+    cpu.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -39,7 +39,7 @@ class NodeAmounts:
         return pod.requests
 
     def left(self, node: str) -> Resources:
-        """Allocatable minus what bound, terminating and nominated pods hold; negative where they hold more."""
+        """Allocatable minus the amounts of bound, terminating and nominated pods; negative where they hold more."""
         if node not in self._left:
             held, allocatable = self.instance.held.get(node), self.instance.nodes[node].allocatable
             self._left[node] = allocatable if held is None else self._difference(allocatable, held)
@@ -56,17 +56,11 @@ class Scale:
     """Amounts as array entries: divided by the greatest common divisor of all requests.
 
     Rounding room down loses nothing, since every request is a multiple of the divisor. A request that exceeds every
-    node
-    counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact divisor
-    taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by these
-    numbers.
+    node counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact
+    divisor taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by
+    these numbers.
 
-    Parameters
-    ----------
-    asked
-        Of each pod that matters.
-    room
-        On each node; entries may be negative.
+    ``asked``: of each pod that matters. ``room``: on each node; entries may be negative.
     """
 
     def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:

@@ -30,11 +30,9 @@ def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
     """Turn an instance into arrays; 5,000 nodes and 55,000 pods take about a second.
 
     Left out are pods that can never be placed (unsupported, beyond their namespace's budget, with a resource that no
-    node
-    offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become ready.
-    Rules
-    and values of the rest are unchanged. ``running`` is for :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods
-    that run in truth.
+    node offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become
+    ready. Rules and values of the rest are unchanged. ``running`` is for
+    :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods that run in truth.
     """
     return _DenseBuilder(instance, running).build()
 

@@ -90,8 +90,7 @@ class SpreadRow:
         bool, shape (nodes,): nodes that count.
     before
         Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
-        of
-        its nodes and those held, and one other domain with the fewest.
+        of its nodes and those held, and one other domain with the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
@@ -117,13 +116,9 @@ class SpreadRow:
 class DenseNeighbours:
     """Demands of classes on each other.
 
-    Parameters
-    ----------
-    domain
-        Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
-    shut
-        Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
-        pods or missing labels close to it; None: none of them.
+    ``domain``: per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none. ``shut``: rule to
+    one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing
+    labels close to it; None: none of them.
     """
 
     domain: tuple[IntArray, ...]
@@ -294,16 +289,9 @@ class NeighbourKinds:
 
     Pods that differ only by labels that nothing looks at are of one kind.
 
-    Parameters
-    ----------
-    pods
-        Pending pods that may be placed.
-    nodes
-        In tree order.
-    running
-        Pods that run in truth: of pending ones only D5 is asked (their near pods last) and that new pods keep away; for
-        bound
-        ones the near pods have to last, too.
+    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
+    ones only D5 is asked (their near pods last) and that new pods keep away; for bound ones the near pods have to last,
+    too.
     """
 
     def __init__(
@@ -333,27 +321,25 @@ class NeighbourKinds:
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
         """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
-        that count
-        the same, so that a user who writes many of them gets one row.
+        that count the same, so that a user who writes many of them gets one row.
         """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
-        alike: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
-        for name, terms in (*alike, ("counts", self._spreading)):
+        single: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
+        several: list[tuple[str, dict[Any, int]]] = [("attracts", self._attracting), ("lasts", self._lasting)]
+        for name, asked in (*single, ("counts", self._spreading), *several):
             numbers: dict[tuple[object, ...], int] = {}
-            for term, number in terms.items():
-                matched = pods.matching(term.pods)
-                terms[term] = numbers.setdefault(self._alike(term, id(matched)), number)
-                if terms[term] == number:
-                    for pod in matched:
-                        found[pod.key].add((name, number))
-        for name, attractions in (("attracts", self._attracting), ("lasts", self._lasting)):
-            for several, number in attractions.items():
-                for pod in pods.matching_all(term.pods for term in several):
+            for terms, number in asked.items():
+                matched = pods.matching_all(term.pods for term in (terms if isinstance(terms, tuple) else (terms,)))
+                asked[terms] = numbers.setdefault(self._alike(terms, id(matched)), number)
+                for pod in matched if asked[terms] == number else ():
                     found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
 
-    def _alike(self, term: AffinityTerm | SpreadLimit, meant: int) -> tuple[object, ...]:
-        """``meant`` is the id of the pods that the term means."""
+    def _alike(self, term: AffinityTerm | SpreadLimit | tuple[AffinityTerm, ...], meant: int) -> tuple[object, ...]:
+        """``meant`` is the id of the pods that the terms mean."""
+        if isinstance(term, tuple):
+            keys = dict.fromkeys(each.topology_key for each in term)
+            return *keys, meant, id(self._standing.matching_all(each.pods for each in term))
         if isinstance(term, AffinityTerm):
             return term.topology_key, meant
         there = id(self._standing.matching(term.pods))
@@ -373,16 +359,16 @@ class NeighbourKinds:
             return None
         about = _KindClasses(self._number, kinds)
         repulsions = tuple(self._repulsions(about))
-        attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
+        attractions = {n: self._attraction(terms, n, about) for n, terms in _by_number(self._attracting).items()}
         spreads = [self._spread(limits, number, about) for number, limits in _by_number(self._spreading).items()]
-        shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
+        shut = _Closing(self, {terms: attractions[n] for terms, n in self._attracting.items()}).shut(self._number)
         lasting = tuple(self._to_last(about))
         confinements, exclusions = self.units.rows(self.key, about.all_owners)
         return DenseNeighbours(
             domain=tuple(self._arrays),
             shut=shut,
             repulsions=repulsions,
-            attractions=(*(row for row in attractions if row.open or row.others), *lasting),
+            attractions=(*(row for row in attractions.values() if row.open or row.others), *lasting),
             spreads=tuple(spreads),
             confinements=confinements,
             exclusions=exclusions,
@@ -404,8 +390,8 @@ class NeighbourKinds:
                 rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
         return (row for row in rows if row.owners and row.matched)
 
-    def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:
-        return self._attracted(terms, about.owners(terms), about.all_meant("attracts", number))
+    def _attraction(self, alike: Sequence[tuple[AffinityTerm, ...]], number: int, about: _KindClasses) -> Attraction:
+        return self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
 
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
         """A running pod that matches its own terms keeps itself."""

@@ -98,16 +98,10 @@ class PodClass:
 class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
-    Parameters
-    ----------
-    limit
-        Highest tier that its placed pods may span; None: no limit, or none below the virtual root's.
-    wanted
-        Whether it counts in O2 (it has a networkTopology).
-    bound
-        Node indices of its running pods, one per pod; -1: a node that is not in the instance.
-    lost_leaves
-        Distinct nodes outside the instance that they run on: each is a leaf of its own in ``span``.
+    ``limit``: highest tier that its placed pods may span; None: no limit, or none below the virtual root's. ``wanted``:
+    whether it counts in O2 (it has a networkTopology). ``bound``: node indices of its running pods, one per pod; -1: a
+    node that is not in the instance. ``lost_leaves``: distinct nodes outside the instance that they run on: each is a
+    leaf of its own in ``span``.
     """
 
     classes: tuple[int, ...]
@@ -134,17 +128,10 @@ class DenseGroup:
     """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
     ``Dense``.
 
-    Parameters
-    ----------
-    short, short_by_role
-        New pods that it needs for ``minMember``, and per role, only roles that need any.
-    short_by_policy
-        Policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not counted) must still
-        become ready; only policies that need any.
-    priority, created
-        Higher and older first.
-    need_weight
-        Micro-nodes that ``admitted`` counts where the group is ready.
+    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role, only roles that need any.
+    ``short_by_policy``: policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not
+    counted) must still become ready; only policies that need any. ``priority``, ``created``: higher and older first.
+    ``need_weight``: micro-nodes that ``admitted`` counts where the group is ready.
     """
 
     key: GroupKey
@@ -175,14 +162,8 @@ class Domains:
 
     Every domain holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier.
 
-    Parameters
-    ----------
-    names
-        HyperNode names; None for the virtual root.
-    tier, parent, begin, end
-        int64, shape (domains,); ``parent`` of the virtual root is -1.
-    used
-        bool, shape (domains,): not empty before (O4).
+    ``names``: HyperNode names; None for the virtual root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape
+    (domains,); ``parent`` of the virtual root is -1. ``used``: bool, shape (domains,): not empty before (O4).
     """
 
     names: tuple[str | None, ...]
@@ -215,8 +196,7 @@ class Dense:
     """The instance by index; everything is read-only and can be pickled.
 
     A method decides how many pods of each class go to each node (:class:`Solution`). Two nodes below one HyperNode, a
-    gang
-    of three trainers and a server::
+    gang of three trainers and a server::
 
         nodes       ("n1", "n2")
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
@@ -333,8 +313,7 @@ class Dense:
         """How many pods of a class each node could take alone: int64, shape (nodes,), at most the size of the class.
 
         Eligibility, resources, ports, zones and pods that run there count; ``free`` has shape (nodes, resources),
-        default
-        ``self.free``.
+        default ``self.free``.
         """
         room = self.free if free is None else free
         pod_class = self.classes[index]
@@ -361,8 +340,7 @@ class Dense:
         """Domains of which one must hold all pods of the scope (C7); None where there is no limit.
 
         They are the highest within the limit, disjoint: only the one of the running pods where there are any, none
-        where these
-        exceed the limit already.
+        where these exceed the limit already.
         """
         limit = self.scopes[scope].limit
         if limit is None:

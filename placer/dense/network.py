@@ -26,16 +26,8 @@ There = tuple[int, int, int]
 class Workload:
     """Pods of one workload of an AppGroup.
 
-    Parameters
-    ----------
-    app
-        Number of its AppGroup.
-    classes
-        Of its pending pods; a class is of one workload.
-    bound
-        Running pods, which count in C8, C9 and O3.
-    leaving
-        Pods being deleted, which still use their links (C9).
+    ``app``: number of its AppGroup. ``classes``: of its pending pods; a class is of one workload. ``bound``: running
+    pods, which count in C8, C9 and O3. ``leaving``: pods being deleted, which still use their links (C9).
     """
 
     app: int
@@ -48,12 +40,8 @@ class Workload:
 class Call:
     """Every placed pod of ``origin`` calls every placed pod of ``destination``; both are indices of workloads.
 
-    Parameters
-    ----------
-    limit
-        Highest cost of a pair that is not in one area (C8).
-    bandwidth
-        Of a pair on its link, in bit/s (C9); 0: nothing.
+    ``limit``: highest cost of a pair that is not in one area (C8). ``bandwidth``: of a pair on its link, in bit/s (C9);
+    0: nothing.
     """
 
     origin: int
@@ -66,20 +54,12 @@ class Call:
 class DenseNetwork:
     """Areas of nodes, the cost of a call between two of them, and who calls whom.
 
-    Parameters
-    ----------
-    area
-        int64, shape (nodes,).
-    cost
-        int64, shape (areas, areas): from a node of one area to *another* node of the other; on one node it is 0.
-    link
-        int64, shape (areas, areas): the limited link of a call; -1: none.
-    room
-        Per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
-    workloads, calls
-        Only AppGroups that some class belongs to, and only calls of which one end is pending.
-    majority
-        A pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin reads it.
+    ``area``: int64, shape (nodes,). ``cost``: int64, shape (areas, areas): from a node of one area to *another* node of
+    the other; on one node it is 0. ``link``: int64, shape (areas, areas): the limited link of a call; -1: none.
+    ``room``: per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
+    ``workloads``, ``calls``: only AppGroups that some class belongs to, and only calls of which one end is pending.
+    ``majority``: a pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin
+    reads it.
     """
 
     area: IntArray

@@ -38,20 +38,11 @@ class _KnownOrder(NamedTuple):
 class DenseNuma:
     """Kubelets, the room of their zones, and each class as each of them sees it.
 
-    Parameters
-    ----------
-    kubelets
-        One per kind of node.
-    kind
-        int64, shape (nodes,): index into ``kubelets``; -1: a node where every pod is admitted.
-    start
-        Per node the room of its zones before any new pod; empty where the kind is -1.
-    units
-        Per class one of its pods for each kubelet; empty: nothing of it is aligned there.
-    held
-        Node to new pods that stay there whatever is decided, which are bound among the others in any order.
-    asked
-        Per kubelet and resource the need of all pods together: more room makes no difference.
+    ``kubelets``: one per kind of node. ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: a node where every
+    pod is admitted. ``start``: per node the room of its zones before any new pod; empty where the kind is -1.
+    ``units``: per class one of its pods for each kubelet; empty: nothing of it is aligned there. ``held``: node to new
+    pods that stay there whatever is decided, which are bound among the others in any order. ``asked``: per kubelet and
+    resource the need of all pods together: more room makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -156,8 +147,7 @@ class DenseNuma:
         """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
 
         The given order is tried first, and classes that C10 does not concern come last. None where no order was found,
-        or none
-        that keeps the pods of a class together.
+        or none that keeps the pods of a class together.
         """
         held = self.held.get(node, ())
         classes = self._pod_by_pod(node, counts)

@@ -27,7 +27,7 @@ from placer.instance.numa.numa_values import UNKNOWN
 
 __all__ = ["PackedKubelet", "State", "Unit", "Units", "packed_kubelets"]
 
-#: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more unless it is told to.
+#: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more by default.
 _FEW = 8
 
 #: Room of each zone in the order of ids, packed; only :class:`PackedKubelet` can read it.
@@ -37,16 +37,9 @@ State = tuple[int, ...]
 class Unit(NamedTuple):
     """Amounts that are aligned at once, of a container or the pod, in the packed form of one :class:`PackedKubelet`.
 
-    Parameters
-    ----------
-    take
-        Taken afterwards: nothing for a one-shot init container.
-    width
-        Number of zones; 0: this kubelet never aligns it.
-    amounts
-        Index of the resource, need and take of each resource; for sets of several zones.
-    again
-        Indices of the resources that later units of the pod get again, of an init container that ends.
+    ``take``: taken afterwards: nothing for a one-shot init container. ``width``: number of zones; 0: this kubelet never
+    aligns it. ``amounts``: index of the resource, need and take of each resource; for sets of several zones. ``again``:
+    indices of the resources that later units of the pod get again, of an init container that ends.
     """
 
     need: int

@@ -46,14 +46,8 @@ def _labels(asked: Neighbours) -> Iterator[str]:
 class StandingUnits:
     """Domains of running pods, by unit.
 
-    Parameters
-    ----------
-    pods
-        Those with a node; terminating ones count for nothing.
-    asked
-        Demands of pending pods: other topology keys than theirs do not matter.
-    domain
-        Topology key and name of a node to its domain; -1: none.
+    ``pods``: those with a node; terminating ones count for nothing. ``asked``: demands of pending pods: other topology
+    keys than theirs do not matter. ``domain``: topology key and name of a node to its domain; -1: none.
     """
 
     def __init__(

@@ -2,11 +2,10 @@
 
 Belongs here: readers of such descriptions, each of which gives a tier tree in the names that it found
 (:class:`Discovery`), and HyperNode manifests made of a tree. Does not: asking a cluster and writing to it
-(``cluster``),
-the meaning of a tree for a placement (``instance``).
+(``cluster``), the meaning of a tree for a placement (``instance``).
 
 ==================  ===================================================================================================
-module              what it does
+module              task
 ==================  ===================================================================================================
 ``discovery``       the result of all of them
 ``labels``          labels of nodes to a tree

@@ -14,19 +14,10 @@ __all__ = ["Discovery"]
 class Discovery:
     """A tier tree that was found.
 
-    Parameters
-    ----------
-    tree
-        By names of the source; no node is in two domains that do not lie in each other, and tiers grow from 1 to the
-        roots.
-    titles
-        Domain to its full name, where that is longer.
-    labels
-        Domain to the labels that all of its nodes have, where it was found by them.
-    findings
-        Sorted.
-    notes
-        Decisions where the source leaves a choice, in sentences.
+    ``tree``: by names of the source; no node is in two domains that do not lie in each other, and tiers grow from 1 to
+    the roots. ``titles``: domain to its full name, where that is longer. ``labels``: domain to the labels that all of
+    its nodes have, where it was found by them. ``findings``: sorted. ``notes``: decisions where the source leaves a
+    choice, in sentences.
     """
 
     tree: TopologyTree

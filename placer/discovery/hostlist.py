@@ -1,10 +1,8 @@
 """Slurm's hostlists: ``tux[0-3,12,18-20]`` and its like to the names that they stand for.
 
 Read are names and bracketed ranges with commas, several brackets in a name (``r[1-2]n[01-16]``), text behind them. A
-range
-is as wide as its first number is written (``[08-11]`` is 08, 09, 10, 11). Source: Slurm ``src/common/hostlist.c``;
-ranges
-in other bases, of machines that are not built any more, are refused.
+range is as wide as its first number is written (``[08-11]`` is 08, 09, 10, 11). Source: Slurm
+``src/common/hostlist.c``; ranges in other bases, of machines that are not built any more, are refused.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Volcano's names have five random letters; here the same tree gives the same names. Members are named one by one
 (``exactMatch``). The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's controller
-changes
-and deletes those of its own sources alone; an annotation has the source's name of the domain.
+changes and deletes those of its own sources alone; an annotation has the source's name of the domain.
 
 A name is the source's name in lower case, digits, ``-`` and ``.``, of at most 63 characters, as Volcano's admission
 takes for a member. Where two names become one, the domain with that name in its source keeps it, and the others get a

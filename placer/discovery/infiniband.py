@@ -1,19 +1,16 @@
 """The output of ``ibnetdiscover`` to a tier tree.
 
-A fabric is no tree: a leaf switch is linked to many spines, and each of these to many leaves. So a domain of tier t is
-a
-set of hosts and switches that are linked without going higher than level t:
+A fabric is no tree, so a domain of tier t is a set of hosts and switches that are linked without going higher than
+level t:
 
 * A switch with hosts is of level 1, any other of the level above the lowest that it is linked to.
 * Switches that share a host are one domain of tier 1 (rails, pairs of leaves), as Volcano's UFM discovery has it.
 * A link joins the switches at its ends at the level of its higher end, one between switches of one level at the next.
 
-So no domain has two parents. A host on a core switch (a subnet manager, a storage server) would pull that switch down
-to
-level 1 and join too much: where the nodes of the cluster are known, other hosts are left out first. Names are those of
-switches (``MF0;leaf-1:MQM8700/U1``, or by a node name map), else GUIDs; a domain of several switches has the name of
-the
-first of its highest level.
+A host on a core switch (a subnet manager, a storage server) would pull that switch down to level 1 and join too much:
+where the nodes of the cluster are known, other hosts are left out first. Names are those of switches
+(``MF0;leaf-1:MQM8700/U1``, or by a node name map), else GUIDs; a domain of several switches has the name of the first
+of its highest level.
 
 Source: rdma-core ``infiniband-diags``, manual page ibnetdiscover(8), "Topology file format".
 """
@@ -68,12 +65,8 @@ class _Description:
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
     """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
 
-    Parameters
-    ----------
-    source
-        The file, for messages.
-    is_node
-        Whether a host of a name is a node of the cluster; others are left out before anything is joined.
+    ``source``: the file, for messages. ``is_node``: whether a host of a name is a node of the cluster; others are left
+    out before anything is joined.
 
     Raises
     ------

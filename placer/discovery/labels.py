@@ -1,9 +1,8 @@
 """Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
 
 Volcano's discovery takes a label's value for a domain wherever it stands, so one rack name in two rows makes a
-HyperNode
-with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the finding
-``LabelInTwoDomains`` reports them, since a wrong label looks the same. Source of the label's words: Volcano
+HyperNode with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the
+finding ``LabelInTwoDomains`` reports them, since a wrong label looks the same. Source of the label's words: Volcano
 ``pkg/controllers/hypernode/discovery/label``.
 """
 
@@ -21,7 +20,7 @@ from placer.legible import found_like, shown
 
 __all__ = ["discover_labels", "read_keys"]
 
-#: What a tierName may have at most; a label's key may be longer.
+#: Most characters of a tierName; a label's key may be longer.
 _LONGEST_KEY = 253
 
 
@@ -51,8 +50,7 @@ def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str 
     """Find the domains that labels of nodes name; ``keys`` come nearest first, and the first makes tier 1.
 
     A node without the nearest label is a member of the nearest domain whose label it has; one without any is in none.
-    Both
-    are findings. Keys that no node has raise :class:`BadInstance`.
+    Both are findings. Keys that no node has raise :class:`BadInstance`.
     """
     _refuse_unknown(keys, nodes, source)
     findings = Findings()

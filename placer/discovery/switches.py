@@ -2,8 +2,7 @@
 
 A switch with own hosts alone is a leaf of tier 1; any other has the tier above the highest below it. Switches with the
 same hosts and the same switches below them are one domain, from the leaves upwards: in a fabric with rails each rail
-has
-its own switches, and they all hold the same hosts. Such a domain has the name of the first of them.
+has its own switches, and they all hold the same hosts. Such a domain has the name of the first of them.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery
     ------
     BadInstance
         All of: two records of one switch, one that names nothing, a child without a record, a circle, a switch below
-        two that
-        are not one domain, a host on two such switches.
+        two that are not one domain, a host on two such switches.
     """
     faults: list[Fault] = []
     by_name = _by_name(records, source, faults)

@@ -2,8 +2,7 @@
 
 ``instances`` have an ``id``, the switches above them nearest first (``network_layers``), and maybe their accelerated
 domain (``attributes.nvlink``). Accelerated domains are the first tier where each of them lies below one switch; else
-they
-are left out, with a note. Source: topograph's page on its graph engine.
+they are left out, with a note. Source: topograph's page on its graph engine.
 """
 
 from __future__ import annotations

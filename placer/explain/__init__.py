@@ -1,13 +1,11 @@
 """Why a group waits, proved: smallest sets of causes, and changes that were tried.
 
 Belongs here: causes to lift so that a group fits, decided twice; changes of the input that admit it, each tried by
-solving
-again; the same of a job that is not submitted yet, and how many copies of one fit. Does not: the one reason per group
-that
-every answer carries (``placer.reasons``), printing (``placer.cli``).
+solving again; the same of a job that is not submitted yet, and how many copies of one fit. Does not: the one reason per
+group that every answer carries (``placer.reasons``), printing (``placer.cli``).
 
 ==================  ==================================================================================
-module              what it does
+module              task
 ==================  ==================================================================================
 ``lifts``           the cluster with one group that waits, and rules lifted for it
 ``decisions``       whether the group fits there, decided by counting and search, then once more by a solver

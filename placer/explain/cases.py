@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
-from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
+from placer.instance import GroupKey, Instance, Key
 from placer.instance.blueprints import Blueprint
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import named_group
 from placer.instance.instance_builder import make_instance
-from placer.instance.numa import NumaZone
 from placer.instance.pod_states import Ownership, gated_pods
+from placer.instance.what_if import only_waiting
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
 from placer.manifests.faults import path_text
 from placer.manifests.validation import no_collection
@@ -27,7 +27,6 @@ from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Placement
-from placer.quantity import Resources
 from placer.verify import verify
 
 __all__ = [
@@ -38,9 +37,6 @@ __all__ = [
     "needed",
     "place",
     "pod_words",
-    "with_free_zones",
-    "without_pods",
-    "without_waiting",
 ]
 
 MORE_ORDERS = 0.5
@@ -65,16 +61,9 @@ def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> 
 class Change:
     """A change of the input, as the what-if options make it.
 
-    Parameters
-    ----------
-    message
-        In words.
-    rank
-        How much it disturbs besides making others wait: nodes first, then the group's own demands, then others.
-    with_
-        Objects added or put in place of others.
-    without, set_
-        Words of ``--without`` and ``--set``.
+    ``message``: in words. ``rank``: how much it disturbs besides making others wait: nodes first, then the group's own
+    demands, then others. ``with_``: objects added or put in place of others. ``without``, ``set_``: words of
+    ``--without`` and ``--set``.
     """
 
     message: str
@@ -138,16 +127,9 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
 class Case:
     """The objects of an instance, to be changed and read again.
 
-    Parameters
-    ----------
-    scheduler_name, lenient
-        As of :func:`placer.read.read`.
-    only
-        The only group of which pods wait; others are left out. None: all of them wait.
-    before
-        Bindings of others that are carried out before it.
-    least
-        A group, and how many of its pods are needed, some of them being optional by its own statement.
+    ``scheduler_name``, ``lenient``: as of :func:`placer.read.read`. ``only``: the only group of which pods wait; others
+    are left out. None: all of them wait. ``before``: bindings of others that are carried out before it. ``least``: a
+    group, and how many of its pods are needed, some of them being optional by its own statement.
     """
 
     def __init__(
@@ -214,7 +196,7 @@ class Case:
         group, count = (found.groups.get(self.least[0]), self.least[1]) if self.least is not None else (None, 0)
         if group is not None:
             found = found.keeping_held(groups={**found.groups, group.key: replace(group, min_member=count)})
-        return found if self.only is None else without_waiting(found, self.only)
+        return found if self.only is None else only_waiting(found, {self.only})
 
     @cached_property
     def placed(self) -> Placed | None:
@@ -298,47 +280,3 @@ class Case:
         named = [raw for raw in self._named.get((kind, name), ()) if raw.identity[2] == namespace]
         full = f"{kind.lower()}.{group}" if len(named) > 1 and group else kind.lower()
         return "/".join(part for part in (full, namespace, name) if part)
-
-
-def without_waiting(instance: Instance, key: GroupKey) -> Instance:
-    """The instance in which nothing waits but one group."""
-    pods = {k: pod for k, pod in instance.pods.items() if pod.state is not PodState.PENDING or pod.group == key}
-    groups = {k: group if k == key else _not_waiting(group) for k, group in instance.groups.items()}
-    return instance.keeping_held(pods=pods, groups=groups)
-
-
-def _not_waiting(group: Group) -> Group:
-    if not group.pending:
-        return group
-    return replace(group, pending=(), sub_groups=tuple(replace(part, pending=()) for part in group.sub_groups))
-
-
-def with_free_zones(node: Node) -> Node:
-    """A node on whose NUMA zones nothing runs: all allocatable amounts are available."""
-    if node.numa is None:
-        return node
-    zones = tuple(replace(zone, available=_all_free(zone)) for zone in node.numa.zones)
-    return replace(node, numa=replace(node.numa, zones=zones))
-
-
-def _all_free(zone: NumaZone) -> Resources:
-    names = {*zone.available, *zone.allocatable}
-    return Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
-
-
-def without_pods(instance: Instance, keys: frozenset[Key]) -> Instance:
-    """The instance in which some running pods have ended."""
-    pods = {key: pod for key, pod in instance.pods.items() if key not in keys}
-    groups = {key: _ended(group, keys) for key, group in instance.groups.items()}
-    return replace(instance, pods=pods, groups=groups)
-
-
-def _ended(group: Group, keys: frozenset[Key]) -> Group:
-    if keys.isdisjoint(group.bound):
-        return group
-
-    def cut(bound: tuple[Key, ...]) -> tuple[Key, ...]:
-        return tuple(key for key in bound if key not in keys)
-
-    parts = tuple(replace(part, bound=cut(part.bound)) for part in group.sub_groups)
-    return replace(group, bound=cut(group.bound), sub_groups=parts)

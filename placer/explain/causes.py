@@ -54,10 +54,8 @@ def corrections(group: LoneGroup) -> list[Correction] | None:
     """Find smallest correction sets of a group that does not fit alone.
 
     The smallest set comes first, then up to two others, none of which contains another. Of equal size those come first
-    whose
-    causes ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None: the group
-    fits, or
-    nothing was decided in time.
+    whose causes ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None: the
+    group fits, or nothing was decided in time.
     """
     if group.confirmed().fits is not False:
         return None

@@ -1,4 +1,4 @@
-"""Changes that admit a group, each tried by placing everything anew, those that disturb least first."""
+"""Changes that admit a group, each tried by placing everything again, those that disturb least first."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["PROPOSALS", "TriedChange", "changes"]
 
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
-#: Seconds for searches of more changes where some help already, first of what must be evicted or moved.
+#: Seconds for searches of more changes where some help already, first of evictions and moves.
 MORE = 1.5
 
-#: First changes of pairs that are tried, and pairs that are told.
+#: First changes of pairs that are tried, and pairs that are shown.
 FIRSTS, PAIRS = 24, 3
 
-#: What proposes changes, in the order in which they are tried while there is time.
+#: Proposals of changes, in the order in which they are tried while there is time.
 PROPOSALS: tuple[Proposal, ...] = (
     deleted_pods,
     freed_nodes,
@@ -68,8 +68,7 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     """Find changes that admit a group without breaking a rule, by their losses and how much they disturb.
 
     Changes that are not tried by the question's deadline are left out. ``search`` is asked about kinds of changes of
-    which
-    the greedy shows none to help, ``disturb`` for evictions and moves.
+    which the greedy shows none to help, ``disturb`` for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = [tried for told in found.values() for tried in told]
@@ -143,7 +142,7 @@ def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:
     return found
 
 
-#: Of these the proposals grow in what they disturb, so that the first that helps is told and no other.
+#: Of these the proposals grow in what they disturb, so that only the first that helps is shown.
 _ONE_IS_ENOUGH = (calls, higher_priority)
 
 

@@ -8,11 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.disruption import protections
-from placer.explain.cases import Change, needed, pod_words, without_pods
+from placer.explain.cases import Change, needed, pod_words
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
 from placer.instance.gangs import VOLCANO
 from placer.instance.queues import NAMESPACES
+from placer.instance.what_if import without
 from placer.quantity import format_amount
 from placer.reasons.cause import NAMED, plural
 from placer.words import and_list, some
@@ -25,7 +26,7 @@ __all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 
-#: Gangs that are screened, the smallest first, and changes that are told of them.
+#: Gangs that are screened, the smallest first, and changes that are shown of them.
 SCREENED, TOLD = 30, 2
 
 TOGETHER = 6
@@ -81,7 +82,7 @@ def deleted_pods(question: Question) -> Iterator[Change]:
     ending = sorted(pod.key for pod in question.instance.pods.values() if pod.state is PodState.TERMINATING)
 
     def fits(keys: Sequence[Key]) -> bool:
-        return question.fits(without_pods(question.instance, frozenset(keys)))
+        return question.fits(without(question.instance, frozenset(keys)))
 
     if ending and fits(ending):
         keys = needed(ending, lambda less: bool(less) and fits(less))
@@ -126,7 +127,7 @@ def _helping(question: Question, units: Sequence[Unit]) -> Iterator[Unit]:
 
 def _fits_without(question: Question, units: Sequence[Unit]) -> bool:
     keys = frozenset(pod.key for _, pods in units for pod in pods)
-    return question.fits(without_pods(question.instance, keys))
+    return question.fits(without(question.instance, keys))
 
 
 def _units(question: Question) -> dict[str, list[Pod]]:

@@ -1,9 +1,8 @@
 """Whether one group fits with some rules lifted: decided by counting and search, and once more by a solver.
 
 A *yes* is a placement, judged by the executable rules (``placer.verify``) without the lifted ones. A *no* is counted,
-or
-every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting and
-search, by the integer program after the CP model.
+or every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting
+and search, by the integer program after the CP model.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from placer.verify import verify
 
 __all__ = ["Decision", "LoneGroup"]
 
-#: Nodes that a quick search looks at beside the greedy's ways.
+#: Nodes that a quick search looks at besides the greedy's ways.
 QUICK = 400
 
 SECONDS = 10.0
@@ -41,16 +40,9 @@ SECONDS = 10.0
 class Decision:
     """Whether a group fits.
 
-    Parameters
-    ----------
-    fits
-        None: it was not decided, or no second decision confirmed it.
-    by
-        Who decided, and who confirmed it; ``rules`` is :mod:`placer.verify`.
-    placement
-        Where it fits.
-    cause
-        Where it does not, as of ``placer.reasons``.
+    ``fits``: None: it was not decided, or no second decision confirmed it. ``by``: who decided, and who confirmed it;
+    ``rules`` is :mod:`placer.verify`. ``placement``: where it fits. ``cause``: where it does not, as of
+    ``placer.reasons``.
     """
 
     fits: bool | None

@@ -61,8 +61,7 @@ class Explanation:
         Whether none of its pods waits but optional ones.
     corrections
         The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
-        decided
-        in time.
+        decided in time.
     changes
         Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
     reason
@@ -129,12 +128,7 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
     """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
 
-    Parameters
-    ----------
-    namespace
-        Where the words state none; None: ``home``, else the only one.
-    home
-        The user's own namespace.
+    ``namespace``: where the words state none; None: ``home``, else the only one. ``home``: the user's own namespace.
 
     Raises
     ------
@@ -221,21 +215,9 @@ def explain(
 ) -> Iterator[Explanation]:
     """Explain groups, one after another.
 
-    Parameters
-    ----------
-    keys
-        None: all that wait.
-    deadline
-        When nothing more is decided or tried. Each of several groups has its share of the rest.
-    placed
-        The present placement; None: that of :func:`as_things_stand`.
-    say
-        Is given a few words about each step.
-
-    Yields
-    ------
-    Explanation
-        As soon as it is found.
+    Explanations come as soon as they are found. ``keys``: None: all that wait. ``deadline``: when nothing more is
+    decided or tried. Each of several groups has its share of the rest. ``placed``: the present placement; None: that of
+    :func:`as_things_stand`. ``say`` is given a few words about each step.
 
     Raises
     ------
@@ -248,11 +230,11 @@ def explain(
     equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
     kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
+    left = len({*kinds.values()})
     for key, kind in kinds.items():
         if kind not in found:
-            count = len({*kinds.values()})
-            share = Deadline.within(max(0.0, deadline.left) / (count - len(found)))
-            steps = numbered(key, len(found), count, say)
+            share = Deadline.within(max(0.0, deadline.left) / (left - len(found)))
+            steps = numbered(key, len(found), left, say)
             ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()), steps)
             found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
         yield replace(found[kind], group=key, equal=_waiting_like(key, kind, equal, told))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from placer.deadline import Deadline, within
 from placer.errors import UsageError
-from placer.explain.cases import Case, Placed, with_free_zones, without_pods
+from placer.explain.cases import Case, Placed
 from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.explanation import Explanation, disturb_by_search, gates_words, place_by_search
 from placer.explain.question import Question, Say, numbered, silent
 from placer.instance import GroupKey, Instance
+from placer.instance.what_if import empty
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -35,16 +36,10 @@ class JobFits(StrEnum):
 class JobAnswer:
     """When one group of a job fits.
 
-    Parameters
-    ----------
-    answer
-        None where it was not decided in time.
-    explanation
-        Why it does not fit now, and changes that admit it; of a job that never fits, on the empty cluster.
-    tier, hyper_node
-        Where it fits now: the smallest HyperNode that holds all of it, None for the virtual root, and its tier.
-    decided_by
-        Who decided and who confirmed it.
+    ``answer``: None where it was not decided in time. ``explanation``: why it does not fit now, and changes that admit
+    it; of a job that never fits, on the empty cluster. ``tier``, ``hyper_node``: where it fits now: the smallest
+    HyperNode that holds all of it, None for the virtual root, and its tier. ``decided_by``: who decided and who
+    confirmed it.
     """
 
     answer: JobFits | None
@@ -58,14 +53,6 @@ class JobAnswer:
         plain = self.explanation.as_dict()
         where = {"tier": self.tier, "hyperNode": self.hyper_node} if self.answer is JobFits.NOW else {}
         return {**plain, "answer": self.answer and str(self.answer), **where, "decidedBy": list(self.decided_by)}
-
-
-def empty(instance: Instance) -> Instance:
-    """The instance with nothing but DaemonSet and static pods on its nodes."""
-    gone = {key for key, pod in instance.pods.items() if pod.node is not None and not pod.daemon}
-    freed = without_pods(instance, frozenset(gone))
-    nodes = {name: with_free_zones(node) for name, node in instance.nodes.items()}
-    return replace(freed, nodes=nodes)
 
 
 def job_groups(case: Case, without: Case) -> list[GroupKey]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from placer.dense import Dense
-from placer.explain.cases import without_waiting
 from placer.instance import Constraints, Group, GroupKey, Instance, NetworkTopology, Pod, Queue, SubGroup
 from placer.instance.problem import NO_TIER
+from placer.instance.what_if import only_waiting
 from placer.quantity import Resources
 from placer.reasons.relaxations import LADDER
 
@@ -44,7 +44,7 @@ def rules_of(code: str, group: Group) -> tuple[str, ...]:
 
 def alone(instance: Instance, key: GroupKey) -> Instance:
     """The instance in which nothing waits but one group, and nothing counts but that it is admitted."""
-    left = without_waiting(instance, key)
+    left = only_waiting(instance, {key})
     return left.keeping_held(policy=replace(instance.policy, levels=("placed",)))
 
 
@@ -153,7 +153,7 @@ LIFTED: Mapping[str, Lift] = {
     "Bandwidth": _without_rule("C9"),
 }
 
-#: Rules about domains of node labels are lifted by name for what counts them, and in the arrays for all else.
+#: Rules about domains of node labels are lifted by name for counting, and in the arrays for all else.
 _BOTH = ("TopologyTooNarrow", "Exclusive")
 _IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code in _BOTH}
 

@@ -10,11 +10,12 @@ from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from placer.explain.cases import Change, needed, with_free_zones
+from placer.explain.cases import Change, needed
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.instance.keys import label_word
 from placer.instance.nodes import Term
+from placer.instance.what_if import with_free_zones
 from placer.kube.marks import NODE_GROUP
 from placer.quantity import Resources
 from placer.reasons.cause import plural
@@ -70,7 +71,7 @@ def _freed_in_several_ways(question: Question) -> Iterator[Change]:
         yield reduce(Change.then, made)
 
 
-#: What is done to a node so that it takes a pod; None where that does not help.
+#: Changes a node so that it takes a pod; None where that does not help.
 _Way = Callable[[Node, Pod], Node | None]
 
 

@@ -35,14 +35,8 @@ def next_step(
 ) -> NextStepPart:
     """The command that helps with a group that waits, without its price.
 
-    Parameters
-    ----------
-    code
-        Of the reason why pods of it wait.
-    source
-        Input of the command, as words of the command line.
-    optional
-        Whether its waiting pods are optional, so that nothing goes for them.
+    ``code``: of the reason why pods of it wait. ``source``: input of the command, as words of the command line.
+    ``optional``: whether its waiting pods are optional, so that nothing goes for them.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"

@@ -26,7 +26,7 @@ __all__ = ["Disturb", "Question", "Say", "Search", "numbered", "silent"]
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
 
-#: What must be evicted or moved for one group, found by the deadline; None where there was no time for it.
+#: Evictions and moves for one group, found by the deadline; None where there was no time for it.
 Disturb: TypeAlias = "Callable[[Instance, GroupKey, Deadline], Result | None]"
 
 #: Is given a few words about each step.

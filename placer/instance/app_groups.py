@@ -155,7 +155,7 @@ class _AppGroupReader:
 
 
 def workload_name(ref: AppGroupWorkload) -> str:
-    """What a workload is called in its AppGroup, and by the label of its pods."""
+    """Name of a workload in its AppGroup, and in the label of its pods."""
     return ref.selector or ref.name
 
 

@@ -97,7 +97,7 @@ UnitPlaces = dict[DomainUnit, set[str | None]]
 
 
 def note_broken_rules(instance: Instance, findings: Findings) -> None:
-    """Note what bound and terminating pods break of the rules by themselves."""
+    """Note the rules that bound and terminating pods break by themselves."""
     standing: dict[str, list[Pod]] = defaultdict(list)
     for pod in instance.pods.values():
         if pod.node is not None and pod.state is not PodState.NOMINATED:

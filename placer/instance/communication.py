@@ -45,12 +45,8 @@ SAME_ZONE_COST = 1
 class Dependency:
     """Each pod of ``origin`` calls each pod of ``destination`` in their AppGroup.
 
-    Parameters
-    ----------
-    max_network_cost
-        Limit of a call (C8), at least 0; 0 where the object states none: one node or one zone.
-    min_bandwidth
-        Of each pair of pods on the link between them, in bit/s (C9); None: nothing.
+    ``max_network_cost``: limit of a call (C8), at least 0; 0 where the object states none: one node or one zone.
+    ``min_bandwidth``: of each pair of pods on the link between them, in bit/s (C9); None: nothing.
     """
 
     origin: str
@@ -66,14 +62,10 @@ class Dependency:
 class AppGroup:
     """An application: its workloads and who calls whom, in the order of the object.
 
-    Parameters
-    ----------
-    workloads
-        Each once, by ``selector``, else by name (KEP-260); workloads that are called and not listed come last.
-    algorithm
-        ``topologySortingAlgorithm`` as written; empty: none. For other schedulers (``policies``), as is ``order``.
-    order
-        Workload to its place in ``status.topologyOrder``; empty where no controller has stored one.
+    ``workloads``: each once, by ``selector``, else by name (KEP-260); workloads that are called and not listed come
+    last. ``algorithm``: ``topologySortingAlgorithm`` as written; empty: none. For other schedulers (``policies``), as
+    is ``order``. ``order``: workload to its place in ``status.topologyOrder``; empty where no controller has stored
+    one.
     """
 
     key: Key
@@ -121,16 +113,8 @@ class Network:
 
     Count pods per :meth:`area`, since only "on the same node" depends on the node itself.
 
-    Parameters
-    ----------
-    areas
-        Of every node of the instance.
-    costs
-        At least 0; a link without an entry is absent.
-    capacities
-        In bit/s; a link without limit is absent.
-    weights
-        Name of the list that decides; None: none.
+    ``areas``: of every node of the instance. ``costs``: at least 0; a link without an entry is absent. ``capacities``:
+    in bit/s; a link without limit is absent. ``weights``: name of the list that decides; None: none.
     """
 
     topology: Key

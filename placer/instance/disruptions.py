@@ -1,4 +1,4 @@
-"""What may be disturbed: which bound pods never, and of which no more than so many at once (D2).
+"""Bound pods that may never be disturbed, and budgets of those that may (D2).
 
 Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no count.
 """
@@ -132,6 +132,10 @@ class Protection:
         if priority >= SYSTEM_PRIORITY:
             return f"its priority {priority} is one of the system's"
         return "the Policy protects it" if self._protects(pod) else self._marks.reason(pod, group)
+
+    def of_group(self, group: GroupKey) -> str | None:
+        """The mark of a group that protects its pods."""
+        return self._marks.groups.get(group)
 
     def _protects(self, pod: PodManifest) -> bool:
         of_namespace = self._namespaces.get(pod.namespace, {})

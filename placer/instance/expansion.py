@@ -213,7 +213,7 @@ def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Fin
             yield Finding("InvalidObject", subject, message)
 
 
-# -------------------------------------------------------------------------- which workloads have pods, and what is made
+# ---------------------------------------------------------------------- workloads with pods, and the objects to be made
 
 #: Labels that name the workload, by its kind and API group; Volcano sets its own as an annotation too.
 _NAMING = {
@@ -230,8 +230,7 @@ class Census:
     """The pods of an instance by who made them, those that have ended included.
 
     A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment; where that link is
-    missing,
-    the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
+    missing, the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
     """
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
@@ -346,11 +345,10 @@ LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """What workloads would make, in the order of the input, workload by workload.
+    """Objects that workloads would make, workload by workload in the order of the input.
 
     ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
-    Findings
-    are tasks that could not be expanded or are odd, and names that are taken; sorted.
+    Findings are tasks that could not be expanded or are odd, and names that are taken; sorted.
     """
 
     pod_groups: tuple[PodGroupManifest, ...] = ()
@@ -382,10 +380,7 @@ class _Candidate:
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod in the instance.
 
-    Parameters
-    ----------
-    only_added
-        Expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
+    ``only_added``: expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
 
     Raises
     ------

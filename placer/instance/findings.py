@@ -23,8 +23,7 @@ class Finding:
     """Something in the input that cannot be as meant; ``--strict`` makes it an error.
 
     ``code`` is one of :data:`placer.codes.FINDINGS`, ``object`` is ``Kind namespace/name``, and ``message`` is one
-    sentence
-    that names the objects and values involved.
+    sentence that names the objects and values involved.
     """
 
     code: FindingCode
@@ -45,6 +44,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: set[Finding] = set()
+        self.noted = 0  #: how often something was noted, the same again included
         self._missing: dict[str, set[str]] = {}
         self._known: dict[str, Collection[str]] = {}  #: kind to the names that there are
         self._alike: dict[tuple[FindingCode, str, str], set[str]] = {}
@@ -52,6 +52,7 @@ class Findings:
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
         """Note one finding about ``subject``, which is ``Kind namespace/name``."""
+        self.noted += 1
         self._found.add(Finding(code, subject, message))
 
     def update(self, found: Iterable[Finding]) -> None:
@@ -60,6 +61,7 @@ class Findings:
 
     def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
         """Note the same of one more object: one finding names the first and counts the others."""
+        self.noted += 1
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
@@ -68,6 +70,7 @@ class Findings:
         Where the target is there and cannot be read, the note is that ``subject`` depends on it. ``known`` are names
         of its kind that are there, one of which may be meant.
         """
+        self.noted += 1
         if known:
             self._known[target.partition(" ")[0]] = known
         where = self.unread if target in self.unread else self._missing

@@ -1,4 +1,4 @@
-"""Gangs: what PodGroup objects ask for, and which pods are their members, in which role and subgroup (C5, C6, C7).
+"""Gangs: demands of PodGroup objects, and their member pods by role and subgroup (C5, C6, C7).
 
 Source: Volcano ``pkg/scheduler/api`` (group annotations, role, the order in which subGroupPolicies take pods); the pod
 labels of the coscheduling plugin, now and in its first releases; KEP-4671 (``spec.schedulingGroup`` of 1.36,
@@ -96,20 +96,11 @@ class SubGroupSplitter:
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
 
-    Parameters
-    ----------
-    priority
-        Value of the class that the object names; None: it names none.
-    priority_field
-        Source and text of that name.
-    splitters
-        One per policy, in the order in which they are asked.
-    unsupported
-        Why none of its pods is bound, since part of it is not modelled (C4); empty: nothing.
-    topology_keys
-        Node labels of each of which one domain must hold all of its pods (C7 by label).
-    never_preempts
-        Whether its ``preemptionPolicy`` is Never; None where its pods decide.
+    ``priority``: value of the class that the object names; None: it names none. ``priority_field``: source and text of
+    that name. ``splitters``: one per policy, in the order in which they are asked. ``unsupported``: why none of its
+    pods is bound, since part of it is not modelled (C4); empty: nothing. ``topology_keys``: node labels of each of
+    which one domain must hold all of its pods (C7 by label). ``never_preempts``: whether its ``preemptionPolicy`` is
+    Never; None where its pods decide.
     """
 
     group: Group
@@ -387,7 +378,7 @@ class PodEntry:
     counts: bool = True
 
 
-#: Scheduler to what it reads: the API group of PodGroups first, then those that stand for marks.
+#: Scheduler to the gangs that it reads: the API group of PodGroups first, then those that stand for marks.
 _READ_BY = {
     "default-scheduler": (UPSTREAM,),
     "volcano": (VOLCANO,),
@@ -402,10 +393,8 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     """Find the gang that a pod names; None where it names none.
 
     Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
-    the
-    order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object or a
-    mark,
-    the first name in that order counts.
+    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object
+    or a mark, the first name in that order counts.
     """
     metadata = pod.metadata
     names = (
@@ -590,14 +579,8 @@ def group_priority(
     """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
     alone.
 
-    Parameters
-    ----------
-    default
-        Where neither pods nor PodGroup state any.
-    findings
-        Takes disagreement between these.
-    class_decides
-        The class of the PodGroup decides, where it names one.
+    ``default``: where neither pods nor PodGroup state any. ``findings``: takes disagreement between these.
+    ``class_decides``: the class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
     if not stated or (class_decides and gang.priority is not None):

@@ -96,12 +96,7 @@ class CalledGroup:
 class Selection:
     """Groups that are asked about: all, or those of one namespace and with some labels.
 
-    Parameters
-    ----------
-    namespace
-        None: any.
-    selector
-        Labels that one of a group's pods has, as ``kubectl -l`` takes them; None: any.
+    ``namespace``: None: any. ``selector``: labels of one of their pods, as ``kubectl -l`` takes them; None: any.
     """
 
     namespace: str | None = None

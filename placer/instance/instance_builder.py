@@ -3,24 +3,24 @@
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
 
 ========================================  =================================================================
-module                                    what it reads
+module                                    reads
 ========================================  =================================================================
 here                                      Node, Policy, and each pod with its place in its group
 ``expansion``                             pods of Deployments, Jobs and other workloads that have none yet
-``numa``                                  NodeResourceTopology, and what pods ask of zones
+``numa``                                  NodeResourceTopology, and demands of pods on zones
 ``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``mark_gangs``                            gangs that labels and annotations of other systems declare
 ``pod_makers``                            who makes a pod
 ``pod_states``                            which pods are pending, bound or another scheduler's
-``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
-``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
+``requests``, ``eligibility``             amounts of a pod on its node, and the nodes it may use
+``neighbour_demand``, ``pod_index``       demands of a pod on the pods around it, and the pods meant
 ``domain_units``                          which pods must be in one domain of a node label
-``unsupported``                           what is not modelled and refused (C4)
+``unsupported``                           demands that are not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
-``unread``                                what cannot be read, and what waits because of it
-``ignored_fields``, ``ignored_marks``     fields that limit what waits and that no rule reads, and marks likewise
+``unread``                                objects that cannot be read, and pods that wait for them
+``ignored_fields``, ``ignored_marks``     fields and marks that limit waiting pods and that no rule reads
 ``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
@@ -71,6 +72,7 @@ from placer.instance.ignored_marks import (
     note_marks_ignored,
     note_marks_of_daemons,
 )
+from placer.instance.kept_pods import KeptPods
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
@@ -104,7 +106,7 @@ from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
 from placer.instance.unread import hold_back, note_unread, without_unread_room
 from placer.instance.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, text_bytes, undeclared_gang
+from placer.instance.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes, undeclared_gang
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
 from placer.quantity import Resources
@@ -185,20 +187,10 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 class PodReader:
     """Reads pods; holds the objects that their fields refer to.
 
-    Parameters
-    ----------
-    gangs, groups
-        PodGroups, and the same with their pods, stand-ins for absent ones included.
-    sub_groups
-        Index in its group; a pod in none is absent.
-    demands
-        None: no node has NUMA zones.
-    own_leaders
-        LeaderWorkerSets whose leaders have a template of their own.
-    class_decides
-        Whether the class of a PodGroup is its priority, whatever its pods state.
-    pool, neighbours
-        Make values that equal pods share.
+    ``gangs``, ``groups``: PodGroups, and the same with their pods, stand-ins for absent ones included. ``sub_groups``:
+    index in its group; a pod in none is absent. ``demands``: None: no node has NUMA zones. ``own_leaders``:
+    LeaderWorkerSets whose leaders have a template of their own. ``class_decides``: whether the class of a PodGroup is
+    its priority, whatever its pods state. ``pool``, ``neighbours``: make values that equal pods share.
     """
 
     nodes: Mapping[str, Node]
@@ -217,15 +209,30 @@ class PodReader:
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
-    def read(self, entry: PodEntry) -> Pod:
-        """Make the pod of one entry."""
+    def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
+        """Make the pod of one entry, unless it is kept and would be the same."""
+        group = self._group(entry)
+        queue, node = self._queue(entry, group), self._node(entry)
+        make = partial(self._made, entry, group, queue, node)
+        if kept is None or any(claimed(entry.pod)):  # whether a claim can be had depends on other pods
+            return make()
+        around = (group, queue, self.queues.marks(queue), self.members.get(entry.key), *self._of_group(group))
+        own = entry.state, entry.role, self.sub_groups.get(entry.key)
+        return kept.pod(entry.pod, (*own, *around), make, self.findings)
+
+    def _of_group(self, group: GroupKey | None) -> Iterator[object]:
+        """Yields all of a group that its pods depend on."""
+        if group is not None:
+            gang = self.gangs.get(group)
+            yield self.groups[group].priority, self.refusals.gangs.get(group), self.protection.of_group(group)
+            yield (gang.priority, gang.never_preempts, gang.topology_keys) if gang is not None else None
+
+    def _made(self, entry: PodEntry, group: GroupKey | None, queue: str | None, node: str | None) -> Pod:
         pod, state = entry.pod, entry.state
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
-        group = self._group(entry)
-        queue = self._queue(entry, group)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         self._note_too_many(entry)
         return Pod(
@@ -235,7 +242,7 @@ class PodReader:
             requests=requests,
             constraints=self._constraints(pod, queue),
             host_ports=host_ports(pod.spec),
-            node=self._node(entry),
+            node=node,
             priority=self._priority(entry),
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
@@ -319,20 +326,19 @@ def node_of(entry: PodEntry) -> str | None:
 
 
 def make_instance(
-    objects: Objects, *, scheduler_name: str | None = None, cluster: bool = False, gates: bool = False
+    objects: Objects,
+    *,
+    scheduler_name: str | None = None,
+    cluster: bool = False,
+    gates: bool = False,
+    kept: KeptPods | None = None,
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
-    Parameters
-    ----------
-    objects
-        Each sound in itself; their order does not matter.
-    scheduler_name
-        Whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
-    cluster
-        The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
-    gates
-        In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
+    ``objects``: each sound in itself; their order does not matter. ``scheduler_name``: whose pending pods are ours,
+    ``*``: any; None: any offline, ``placer`` in a cluster. ``cluster``: the objects are those of a live cluster: of
+    workloads only those that came by ``--with`` are expanded. ``gates``: in a cluster: pods that carry the hold gate
+    alone are ours (``--enforce gates``). ``kept``: pods of an earlier reading, by manifests that are the same objects.
 
     Raises
     ------
@@ -380,9 +386,11 @@ def make_instance(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
         policy.class_decides,
-        neighbours=NeighboursPool(exclusive_job_keys(entry.pod for entry in present)),
+        neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
-    pods = {entry.key: reads.read(entry) for entry in present}
+    if kept is not None:
+        kept.among((scheduler_name, cluster, gates, zoned is None, exclusive, *_around(objects, refusals)))
+    pods = {entry.key: reads.read(entry, kept) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)
     instance = Instance(
@@ -409,6 +417,22 @@ def make_instance(
     note_ignored_fields(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
+
+
+#: Kinds of which a pod depends on its own alone, or none does.
+_APART = frozenset(
+    (
+        *("nodes", "pods", "queues", "hyper_nodes", "node_resource_topologies", "network_topologies", "config_maps"),
+        *("pod_groups", "coscheduling_pod_groups", "upstream_pod_groups", "kai_pod_groups", "app_groups"),
+        *("persistent_volumes", "persistent_volume_claims", "pod_disruption_budgets"),
+    )
+)
+
+
+def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
+    """Yields all that any pod depends on, beside its manifest, node, queue and group."""
+    yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
+    yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
 
 
 def _own_leaders(objects: Objects) -> Set[Key]:

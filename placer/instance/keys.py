@@ -1,4 +1,4 @@
-"""Identities of objects: what the instance's mappings are keyed by."""
+"""Identities of objects: the keys of the instance's mappings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ class GroupKey(NamedTuple):
     """Identity of a group.
 
     ``api_group`` is that of a PodGroup (``scheduling.k8s.io``, ``scheduling.volcano.sh``, ``scheduling.x-k8s.io``),
-    that of
-    the owner for a gang of one (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for a pod that
-    is a
-    gang of one. A gang of a Workload of ``scheduling.k8s.io/v1alpha1`` is a PodGroup named ``WORKLOAD/POD_GROUP`` or
-    ``WORKLOAD/POD_GROUP/KEY``.
+    that of the owner for a gang of one (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for a
+    pod that is a gang of one. A gang of a Workload of ``scheduling.k8s.io/v1alpha1`` is a PodGroup named
+    ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
     """
 
     api_group: str

@@ -54,7 +54,7 @@ __all__ = [
 T = TypeVar("T")
 
 VOLCANO = "scheduling.volcano.sh"
-#: What stands for an API group in the keys of gangs that marks declare.
+#: Stand-ins for an API group in the keys of gangs that marks declare.
 LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh"
 KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
 MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
@@ -137,20 +137,10 @@ class Bearer(NamedTuple):
 class MarkedGang:
     """A gang that marks of pods declare.
 
-    Parameters
-    ----------
-    key
-        Its API group is a stand-in for the system.
-    min_member, roles
-        Least placed pods, in all and per role.
-    stated
-        The mark that states the minimum.
-    invalid
-        The mark that cannot be read; None where all can.
-    unsupported
-        Why none of its pods is bound; empty: they may be.
-    pods
-        Those that bear the mark and have not failed, sorted by name.
+    ``key``: its API group is a stand-in for the system. ``min_member``, ``roles``: least placed pods, in all and per
+    role. ``stated``: the mark that states the minimum. ``invalid``: the mark that cannot be read; None where all can.
+    ``unsupported``: why none of its pods is bound; empty: they may be. ``pods``: those that bear the mark and have not
+    failed, sorted by name.
     """
 
     key: GroupKey

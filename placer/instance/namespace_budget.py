@@ -24,15 +24,9 @@ NAMED = 5
 class NamespaceBudget:
     """Most that the pods of one namespace may cost, running ones included.
 
-    Parameters
-    ----------
-    terms
-        Distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on nodes
-        (selector, affinity, tolerations) as one.
-    resources
-        Distinct resources that they request.
-    bytes
-        Text of their labels and annotations.
+    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
+    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
+    of their labels and annotations.
     """
 
     terms: int = 10_000
@@ -117,8 +111,7 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
 
     ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
-    of a
-    namespace come first; one that adds nothing to the spent amount is within it, however new.
+    of a namespace come first; one that adds nothing to the spent amount is within it, however new.
     """
     if budget is None:
         return instance

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from placer.instance.nodes import Constraints, Node, Requirement
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from placer.instance.problem import Pod
+    from placer.instance.nodes import Constraints, Node, Requirement
 
 #: The API server labels every namespace with its name.
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+class _Namespaced(Protocol):
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
     """Which pods a term or a spread constraint means.
 
-    Parameters
-    ----------
-    namespaces
-        Names, sorted.
-    namespace_requirements
-        Labels by which further namespaces are meant; empty: all; None: no further ones.
-    requirements
-        Labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included; empty: every pod; None: no pod at all.
+    ``namespaces``: names, sorted. ``namespace_requirements``: labels by which further namespaces are meant; empty: all;
+    None: no further ones. ``requirements``: labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included;
+    empty: every pod; None: no pod at all.
     """
 
     namespaces: tuple[str, ...]
     namespace_requirements: tuple[Requirement, ...] | None
     requirements: tuple[Requirement, ...] | None
 
-    def matches(self, pod: Pod, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
+    def matches(self, pod: _Namespaced, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether a pod is meant; a namespace without entry has its name as its only label."""
         if self.requirements is None:
             return False
@@ -62,18 +63,10 @@ class AffinityTerm:
 class SpreadLimit:
     """A topology spread constraint with DoNotSchedule (C14) over the domains of the label ``topology_key``.
 
-    Parameters
-    ----------
-    max_skew
-        By how many pods a domain may exceed the one with the fewest, at least 1.
-    min_domains
-        With fewer domains the fewest is taken to be 0.
-    keys
-        Labels that a node needs to count at all: those of all the pod's constraints with DoNotSchedule.
-    counted
-        Further demands on nodes that count: tolerations under ``nodeTaintsPolicy: Honor``, node selector and required
-        node
-        affinity under ``nodeAffinityPolicy: Honor``.
+    ``max_skew``: by how many pods a domain may exceed the one with the fewest, at least 1. ``min_domains``: with fewer
+    domains the fewest is taken to be 0. ``keys``: labels that a node needs to count at all: those of all the pod's
+    constraints with DoNotSchedule. ``counted``: further demands on nodes that count: tolerations under
+    ``nodeTaintsPolicy: Honor``, node selector and required node affinity under ``nodeAffinityPolicy: Honor``.
     """
 
     topology_key: str
@@ -96,12 +89,8 @@ class DomainUnit:
 
     Pods of one name and key are one unit; a node without the label is in no domain.
 
-    Parameters
-    ----------
-    name
-        For people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
-    exclusive
-        Whether no other unit that is exclusive in the same key may have a pod in its domain.
+    ``name``: for people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
+    ``exclusive``: whether no other unit that is exclusive in the same key may have a pod in its domain.
     """
 
     name: str
@@ -132,7 +121,7 @@ class ChildJob:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a pod asks of the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
+    """Demands of a pod on the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
 
     Terms are sorted, each once. Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
     """

@@ -1,25 +1,22 @@
 """The NetworkTopology and list that decide, as costs and capacities of links, and measured costs (C8, C9).
 
-A ConfigMap holds measurements between nodes, under keys of two spellings, of which the shipped controller knows the
-first alone:
+A ConfigMap holds measurements between nodes, under keys of two spellings. The shipped controller knows only the first;
+the published netperf component writes the second:
 
-* ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``: of the shipped controller
-* ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``: of the published netperf component
+* ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``
+* ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``
 
-A missing measurement, or one that is no integer (a finding), is none; the controller takes both for 0. The median
-between two places counts (the larger middle one of an even number), and the shortest way, over other places too
-(KEP-260, "Network Topology CRD"). A cost is a whole number of a unit of time, rounded up once at the end, and at least
-1, since no link costs less than to stay in a zone.
+A missing measurement, or one that is no integer (a finding), is none. The median between two places counts (the larger
+middle one), and the shortest way, over other places too (KEP-260, "Network Topology CRD"). A cost is a whole number of
+a unit of time, rounded up once at the end, and at least 1, since no link costs less than to stay in a zone.
 
-Other differences from the controller:
+Differences from the controller:
 
-* Every measurement counts the same. There each one pulls the cost halfway to itself and never up again, so the result
-  depends on the order of the nodes.
-* A measurement of one direction alone counts for both, since netperf measures round trips; the controller has one
-  value.
+* Every measurement counts the same, so the order of nodes does not matter; a missing one is not 0.
+* One direction alone counts for both, since netperf measures round trips.
 * No way at all is no entry, which placers take for unknown (100). The controller writes 0, the best cost.
 * Zones are kept apart by region, and nodes without labels are in no place.
-* The unit is explicit. The controller takes any unit of the ConfigMap, next to constants of 0, 1 and 100.
+* The unit is explicit, since the constants 0, 1 and 100 stand next to it.
 
 Source: diktyo-io/networktopology-controller (5db810e), jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
 """
@@ -168,21 +165,14 @@ def measured_costs(
 ) -> dict[Link, int]:
     """Compute the cost of every link with a measurement.
 
-    Parameters
-    ----------
-    latencies
-        Microseconds from node to node.
-    unit
-        Microseconds that cost 1, at least 1: a small unit tells near places apart, a large one keeps costs below 100,
-        the
-        cost of an unknown link.
+    ``latencies``: microseconds from node to node. ``unit``: microseconds that cost 1, at least 1: a small unit tells
+    near places apart, a large one keeps costs below 100, the cost of an unknown link.
 
     Returns
     -------
     dict
         Links between regions, and between zones of one region, sorted. Of two regions with zones of the same names a
-        link
-        has the larger cost.
+        link has the larger cost.
 
     Examples
     --------
@@ -252,14 +242,8 @@ def read_network(
 ) -> Network | None:
     """Read the network of an instance; None where there is no NetworkTopology at all.
 
-    Parameters
-    ----------
-    policy
-        May name one, and one of its lists.
-    findings
-        Takes unclear choices, names of absent objects, and entries that cannot be as meant.
-    config_maps
-        For the list of measured costs: 90th percentiles, in milliseconds.
+    ``policy``: may name one, and one of its lists. ``findings``: takes unclear choices, names of absent objects, and
+    entries that cannot be as meant. ``config_maps``: for the list of measured costs: 90th percentiles, in milliseconds.
     """
     counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
     chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)

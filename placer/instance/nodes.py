@@ -106,10 +106,7 @@ class Term:
 class NodeMark:
     """A limit to nodes that is no part of a pod's spec: its queue or a mark of another system states it.
 
-    Parameters
-    ----------
-    refusal
-        Why a node is not eligible that the term does not match, in a few words.
+    ``refusal``: why a node is not eligible that the term does not match, in a few words.
     """
 
     refusal: str
@@ -131,17 +128,11 @@ _STATE_TAINTS = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What a pod asks of a node's own properties (C3); pairs and marks sorted.
+    """Demands of a pod on a node's own properties (C3); pairs and marks sorted.
 
-    Parameters
-    ----------
-    required
-        Of each entry at least one term must match: required node affinity, and one entry per bound volume with
-        affinity.
-    os
-        Operating system whose kubelets alone admit the pod; empty: any.
-    marks
-        Limits by its queue and by marks of other systems; all must hold.
+    ``required``: of each entry at least one term must match: required node affinity, and one entry per bound volume
+    with affinity. ``os``: operating system whose kubelets alone admit the pod; empty: any. ``marks``: limits by its
+    queue and by marks of other systems; all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
@@ -210,18 +201,10 @@ class Constraints:
 class Node:
     """A Kubernetes node.
 
-    Parameters
-    ----------
-    allocatable
-        Milli-cpu, bytes, counts; ``pods`` included.
-    taints
-        The NoSchedule and NoExecute ones only.
-    ready
-        False where a Ready condition says anything but True.
-    numa
-        Zones and the kubelet's policy (C10); None without a NodeResourceTopology.
-    topology_policy
-        That policy, where C10 is off, too; empty without a NodeResourceTopology.
+    ``allocatable``: Milli-cpu, bytes, counts; ``pods`` included. ``taints``: the NoSchedule and NoExecute ones only.
+    ``ready``: False where a Ready condition says anything but True. ``numa``: zones and the kubelet's policy (C10);
+    None without a NodeResourceTopology. ``topology_policy``: that policy, where C10 is off, too; empty without a
+    NodeResourceTopology.
     """
 
     name: str
@@ -259,14 +242,8 @@ class TopologyTree:
 
     A node belongs to the lowest HyperNode that lists it (its *leaf*), and with it to all ancestors of that one.
 
-    Parameters
-    ----------
-    hyper_nodes
-        By name, sorted.
-    root_tier
-        1 + the highest tier of all HyperNode objects, those left out included; 1 without any.
-    left_out
-        Broken HyperNodes and their ancestors, sorted.
+    ``hyper_nodes``: by name, sorted. ``root_tier``: 1 + the highest tier of all HyperNode objects, those left out
+    included; 1 without any. ``left_out``: broken HyperNodes and their ancestors, sorted.
     """
 
     hyper_nodes: Mapping[str, HyperNode]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
+from operator import and_
 
 from placer.instance.keys import Key
 from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
@@ -27,32 +28,38 @@ class PodIndex:
     def __init__(self, pods: Iterable[Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self._pods, self._namespaces = tuple(pods), namespaces
         self._by_label: dict[str, dict[str, list[int]]] = {}
-        self._found: dict[PodSelector, tuple[Pod, ...]] = {}
+        self._found: dict[PodSelector, tuple[int, ...] | int] = {}
         self._sets: dict[tuple[int, ...] | int, tuple[Pod, ...]] = {}
         self._masks: dict[object, int] = {}
 
     def matching(self, selector: PodSelector) -> tuple[Pod, ...]:
         """The pods that a selector means, in the given order."""
-        if selector not in self._found:
-            place = self._place(selector)
-            if place not in self._sets:
-                positions = _positions(place) if isinstance(place, int) else place
-                self._sets[place] = tuple(self._pods[each] for each in positions)
-            self._found[selector] = self._sets[place]
-        return self._found[selector]
-
-    def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
-        """Positions, as bits where they are many."""
-        found = self._candidates(selector)
-        if len(found) <= _FEW:
-            return tuple(each for each in found if selector.matches(self._pods[each], self._namespaces))
-        mask = self._meant(selector)
-        return tuple(_positions(mask)) if mask.bit_count() <= _FEW else mask
+        return self._at(self._place(selector))
 
     def matching_all(self, selectors: Iterable[PodSelector]) -> tuple[Pod, ...]:
         """The pods that each of some selectors means, one selector at least."""
-        first, *others = selectors
-        return tuple(pod for pod in self.matching(first) if all(each.matches(pod, self._namespaces) for each in others))
+        first, *others = dict.fromkeys(map(self._place, selectors))
+        if not others:
+            return self._at(first)
+        masks = (each if isinstance(each, int) else sum(1 << at for at in each) for each in (first, *others))
+        return self._at(_few_or_bits(reduce(and_, masks)))
+
+    def _at(self, place: tuple[int, ...] | int) -> tuple[Pod, ...]:
+        if place not in self._sets:
+            positions = _positions(place) if isinstance(place, int) else place
+            self._sets[place] = tuple(self._pods[each] for each in positions)
+        return self._sets[place]
+
+    def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
+        """Positions, as bits where they are many."""
+        if selector not in self._found:
+            found = self._candidates(selector)
+            if len(found) <= _FEW:
+                few = (each for each in found if selector.matches(self._pods[each], self._namespaces))
+                self._found[selector] = tuple(few)
+            else:
+                self._found[selector] = _few_or_bits(self._meant(selector))
+        return self._found[selector]
 
     def _candidates(self, selector: PodSelector) -> Sequence[int]:
         """Starts from the requirement that fewest pods meet, of those that ask for a label."""
@@ -138,6 +145,10 @@ def _mask(positions: Iterable[int], size: int) -> int:
 
 def _positions(mask: int) -> Sequence[int]:
     return [at for at, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
+
+
+def _few_or_bits(mask: int) -> tuple[int, ...] | int:
+    return tuple(_positions(mask)) if mask.bit_count() <= _FEW else mask
 
 
 def owners_of_terms(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:

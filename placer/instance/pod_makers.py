@@ -59,7 +59,7 @@ class Maker(NamedTuple):
 
     @classmethod
     def of(cls, workload: NamespacedObject) -> Maker:
-        """Give what a workload is."""
+        """The Maker of a workload that is read."""
         return cls(workload.group, workload.kind, workload.namespace, workload.name)
 
 

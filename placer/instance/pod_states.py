@@ -16,6 +16,7 @@ __all__ = [
     "gated_pods",
     "has_succeeded",
     "is_daemon",
+    "is_static",
     "pending_by_scheduler",
     "scheduler_of",
     "set_aside",
@@ -28,9 +29,13 @@ _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 def is_daemon(metadata: Metadata) -> bool:
     """Whether a pod belongs to its node: of a DaemonSet, or static."""
     owner = controller(metadata)
-    if owner is not None and owner.kind in ("DaemonSet", "Node"):
-        return True
-    return _MIRROR_ANNOTATION in (metadata.annotations or {})
+    return is_static(metadata) or (owner is not None and owner.kind == "DaemonSet")
+
+
+def is_static(metadata: Metadata) -> bool:
+    """Whether a pod is static: its kubelet alone makes it, in any namespace, and writes what it likes on it."""
+    owner = controller(metadata)
+    return _MIRROR_ANNOTATION in (metadata.annotations or {}) or (owner is not None and owner.kind == "Node")
 
 
 #: Users of ``--enforce gates`` put this scheduling gate on their pods, and placer takes it away.
@@ -47,14 +52,9 @@ def has_succeeded(pod: PodManifest) -> bool:
 class Ownership:
     """Whose pending pods are ours (models/reading.md, "Pods").
 
-    Parameters
-    ----------
-    scheduler_name
-        ``*``: any name; None: any offline, ``placer`` in a cluster.
-    cluster
-        Whether the objects are those of a live cluster that will be written to.
-    gates
-        Only in a cluster: placer decides for pods that carry the hold gate, whatever their scheduler.
+    ``scheduler_name``: ``*``: any name; None: any offline, ``placer`` in a cluster. ``cluster``: whether the objects
+    are those of a live cluster that will be written to. ``gates``: only in a cluster: placer decides for pods that
+    carry the hold gate, whatever their scheduler.
     """
 
     scheduler_name: str | None = None

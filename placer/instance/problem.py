@@ -32,7 +32,7 @@ class PodState(Enum):
 
     @property
     def on_node(self) -> bool:
-        """Whether the pod is on its node, running or being deleted, so that it takes what rules limit."""
+        """Whether the pod is on its node, running or being deleted, so that it takes amounts that rules limit."""
         return self in (PodState.BOUND, PodState.TERMINATING)
 
 
@@ -96,8 +96,7 @@ class Pod:
         Of its labels and annotations; no rule looks at it.
     running_priority
         Priority as a unit while it runs (D1), where that is not its own: it states none and its group has one, or the
-        class
-        of its group counts and is more.
+        class of its group counts and is more.
     """
 
     namespace: str
@@ -141,7 +140,7 @@ class Pod:
         return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
-#: A limit below every tier: what an unknown tierName admits (nothing).
+#: A limit below every tier, so that an unknown tierName admits nothing.
 NO_TIER = -1
 
 
@@ -149,15 +148,9 @@ NO_TIER = -1
 class NetworkTopology:
     """How near the pods of a scope must (hard) or should (soft) be.
 
-    Parameters
-    ----------
-    hard
-        ``mode: hard``, also where mode is absent; soft never forbids.
-    highest_tier
-        ``highestTierAllowed``, or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is
-        unknown or ambiguous.
-    tier_name
-        ``highestTierName`` as written; empty: absent.
+    ``hard``: ``mode: hard``, also where mode is absent; soft never forbids. ``highest_tier``: ``highestTierAllowed``,
+    or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is unknown or ambiguous.
+    ``tier_name``: ``highestTierName`` as written; empty: absent.
     """
 
     hard: bool
@@ -197,16 +190,9 @@ class SubGroupPolicy:
 class SubGroup:
     """The pods of one policy that share the values of its ``matchLabelKeys``.
 
-    Parameters
-    ----------
-    name
-        Policy name and label values joined by ``-``: for people, since it need not be unique.
-    policy
-        Index into the group's ``policies``.
-    pending
-        Our pending pods, sorted.
-    succeeded
-        Members that finished and count as placed (Volcano only).
+    ``name``: policy name and label values joined by ``-``: for people, since it need not be unique. ``policy``: index
+    into the group's ``policies``. ``pending``: our pending pods, sorted. ``succeeded``: members that finished and count
+    as placed (Volcano only).
     """
 
     name: str
@@ -332,7 +318,7 @@ class Queue:
     weight
         Its share compared with others; for other schedulers (``policies``), since no rule looks at it.
     reclaimable
-        False: what runs in it goes only for a group of the queue, of a higher priority (D2).
+        False: its running pods go only for a group of the queue, of a higher priority (D2).
     marks
         Limits to the nodes of its pods, from itself or the nearest queue above that states any (C3).
     namespaces
@@ -358,16 +344,9 @@ class Queue:
 class DisruptionBudget:
     """How many of some pods may be disturbed at once (D2).
 
-    Parameters
-    ----------
-    pods
-        The bound pods that it means.
-    allowed
-        The most that may be disturbed, at least 0.
-    kept
-        How many must run, counted from the pods that are there; None: a status said ``allowed``.
-    of_policy
-        The limit is ``maxPods`` of the Policy of that name, over all bound pods.
+    ``pods``: the bound pods that it means. ``allowed``: the most that may be disturbed, at least 0. ``kept``: how many
+    must run, counted from the pods that are there; None: a status said ``allowed``. ``of_policy``: the limit is
+    ``maxPods`` of the Policy of that name, over all bound pods.
     """
 
     key: Key

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from placer.instance.findings import Findings
 from placer.instance.node_marks import queue_marks
 from placer.instance.nodes import NodeMark
+from placer.instance.pod_states import is_static
 from placer.instance.problem import Queue
 from placer.kube.base import Metadata
 from placer.quantity import CPU, NANO
@@ -64,8 +65,14 @@ class Queues:
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup, by its own annotation alone."""
+        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet
+        could use up any queue.
+        """
         named = self.named(metadata)
+        if named and is_static(metadata):
+            message = f"the annotation {QUEUE_ANNOTATION} of static pods: they are in no queue"
+            self._findings.add("FieldIgnored", f"Pod {key}", message)
+            return None
         return self._known(named, f"Pod {key}") if named else None
 
     def marks(self, name: str | None) -> tuple[NodeMark, ...]:

@@ -31,8 +31,7 @@ class _Given:
     """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind.
 
     By container, absent ones as in the spec; ``pod`` for the whole, without its overhead. ``refused``: the kubelet
-    refused
-    the spec.
+    refused the spec.
     """
 
     allocated: Mapping[str, Mapping[str, int]]
@@ -59,8 +58,7 @@ def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
     """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included.
 
     Equal requests are one and the same object. A request left out is its limit, as the API server fills it in;
-    ``status`` is
-    that of a bound pod, which counts amounts that the kubelet gave.
+    ``status`` is that of a bound pod, which counts amounts that the kubelet gave.
     """
     given = _given(spec, status) if status is not None else None
     if given is None and (alone := _only_container(spec)) is not None:

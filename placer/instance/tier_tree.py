@@ -54,8 +54,7 @@ def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list
     """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error.
 
     All patterns are matched at once (a hundred times as fast for a whole cluster), or one after another where together
-    they
-    exceed RE2's memory.
+    they exceed RE2's memory.
     """
     wanted = sorted(set(patterns))
     found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
@@ -88,8 +87,7 @@ class TierNames:
     """Tier names of an instance; one finding per name that stands on several tiers.
 
     ``named`` has ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not: a broken tree does not change the
-    meaning
-    of a name.
+    meaning of a name.
     """
 
     def __init__(self, named: Iterable[tuple[str, int, str]], findings: Findings) -> None:
@@ -371,8 +369,7 @@ def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
     """Build the tree of the domains that node labels name.
 
     ``keys`` come nearest first; the first makes tier 1, each is the tierName of its tier, and the virtual root has the
-    tier
-    after the last. A domain is named after its path, widest first, joined by ``/``, which no label value holds.
+    tier after the last. A domain is named after its path, widest first, joined by ``/``, which no label value holds.
     """
     leaves: dict[Path, list[str]] = defaultdict(list)
     for name, node in nodes.items():

@@ -1,4 +1,4 @@
-"""Objects that are there and cannot be read: a finding for each, and what depends on them waits.
+"""Objects that cannot be read: a finding for each, and groups that depend on them wait.
 
 An API server takes objects that placer's schemas do not: a quantity beyond all bounds, an operator ``Gt`` with a word,
 custom resources whose definitions check little. One tenant's object must not keep all others from being placed, and
@@ -6,7 +6,7 @@ none may be placed as if the object were not there. The same holds of a kind tha
 objects refer to: an object called ``*`` stands for all of it.
 
 ============================  =========================================================================================
-what cannot be read           what waits, or gets nothing new
+cannot be read                waits, or gets nothing new
 ============================  =========================================================================================
 pending Pod                   the groups whose names it bears, in its labels and annotations
 Pod on a node                 nothing where its requests can be read, or are beyond all bounds; else its node
@@ -120,7 +120,7 @@ class _Doubts:
         self._named_by = {subject: target for target, subjects in findings.unread.items() for subject in subjects}
         self._app_groups = [(each, _listed_names(each)) for each in self._by_attribute.get("app_groups", ())]
         self._borne = dict(_names_borne(self._by_attribute.get("pods", ())))
-        # One that can be read is in use then, and what another tenant writes beside it decides nothing.
+        # One that can be read is in use then, and text of another tenant decides nothing.
         self._network = [] if objects.network_topologies else list(self._all("network_topologies"))
         self._network += (each for by, each in self._named_by.items() if by.startswith(("NetworkTopology ", "Policy")))
 

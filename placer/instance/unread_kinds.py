@@ -1,4 +1,4 @@
-"""What follows from objects of kinds that are not read, and work that makes no pods yet.
+"""Findings about objects of kinds that are not read, and work that makes no pods yet.
 
 * Workloads of which no pods are made and none are there: their pods take no room and are not placed.
 * Queues and quotas that pending pods belong to.

@@ -58,8 +58,7 @@ class Volumes:
     """Claims and volumes of an instance.
 
     A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
-    that
-    a bound claim names are findings.
+    that a bound claim names are findings.
     """
 
     def __init__(
@@ -135,18 +134,10 @@ def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    Parameters
-    ----------
-    systems
-        Operating systems of the nodes.
-    scheduled_jobs
-        Batch Jobs whose ``spec.scheduling`` makes their pods a gang.
-    gangs
-        Those of which something is not modelled, and its name.
-    ending
-        Namespaces being deleted: a server lets nothing be made in them, neither bindings nor pods.
-    devices
-        Resources that no node offers and a DeviceClass serves, and which one.
+    ``systems``: operating systems of the nodes. ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their
+    pods a gang. ``gangs``: those of which something is not modelled, and its name. ``ending``: namespaces being
+    deleted: a server lets nothing be made in them, neither bindings nor pods. ``devices``: resources that no node
+    offers and a DeviceClass serves, and which one.
     """
 
     volumes: Volumes

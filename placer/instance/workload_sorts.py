@@ -5,10 +5,8 @@
 * `Reverse...`: the order from its end
 * `Alternate...`: first, last, second, last but one, ...
 
-The controller that stores such an order takes workloads in the random order of a Go map, so Tarjan orders, and Kahn
-orders of several roots, differ from run to run. Here the order of the spec counts; explicit roots reproduce a row of
-the
-KEP's table, or of a cluster.
+Workloads are taken in the order of the spec. The controller takes them in the random order of a Go map, so explicit
+roots reproduce a row of the KEP's table, or of a cluster.
 
 Source: KEP-260, "Application Group CRD" (table over the Online Boutique), and diktyo-io/appgroup-controller with the
 library it sorts by (otaviokr/topological-sort).
@@ -34,12 +32,8 @@ DEFAULT_ALGORITHM = "KahnSort"
 class WorkloadOrder:
     """Workloads in the order in which they are to be placed, each once.
 
-    Parameters
-    ----------
-    algorithm
-        The one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
-    cycle
-        Workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
+    ``algorithm``: the one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
+    ``cycle``: workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
     """
 
     algorithm: str
@@ -60,17 +54,10 @@ def sort_workloads(
 ) -> WorkloadOrder:
     """Order the workloads of an AppGroup, those without dependencies included; equal input gives the equal order.
 
-    Parameters
-    ----------
-    algorithm
-        One of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`.
-    workloads
-        In the order of the spec; a repeated one counts where it is first.
-    dependencies
-        Workload to those that it calls, in the order of the spec. Workloads in ``dependencies`` only come last, in the
-        order of being named.
-    roots
-        Workloads that come before all others where the algorithm looks for one to begin with.
+    ``algorithm``: one of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`. ``workloads``: in
+    the order of the spec; a repeated one counts where it is first. ``dependencies``: workload to those that it calls,
+    in the order of the spec. Workloads in ``dependencies`` only come last, in the order of being named. ``roots``:
+    workloads that come before all others where the algorithm looks for one to begin with.
 
     Raises
     ------
@@ -167,7 +154,7 @@ def _alternating(order: Sequence[str]) -> Iterator[str]:
             yield order[-1 - place]
 
 
-#: Name of an algorithm to what sorts and how the result is arranged.
+#: Name of an algorithm to its sort and the arrangement of the result.
 ALGORITHMS: Mapping[
     str,
     tuple[Callable[[Graph, Sequence[str]], Sequence[str]], Callable[[Sequence[str]], Iterable[str]]],

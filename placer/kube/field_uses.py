@@ -18,7 +18,7 @@ __all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldClass", "FieldUse", "field_use
 
 
 class FieldClass(Enum):
-    """What placer makes of a field."""
+    """Use of a field by placer."""
 
     READ = "read"
     IGNORED = "ignored"
@@ -241,7 +241,7 @@ def _uses(called: str, model: Any, path: str) -> Iterator[FieldUse]:
             yield from _uses(inner.removeprefix("*"), below, where)
 
 
-#: Types that are shown once: of all objects the metadata, of pods what templates of them are.
+#: Types that are shown once: the metadata of all objects, and the pod of templates.
 _ONCE = ("PodTemplateSpec", "LabelSelector")
 
 

@@ -40,23 +40,12 @@ __all__ = [
 class KindInfo:
     """How one kind is read and called.
 
-    Parameters
-    ----------
-    attribute
-        Sequence in ``manifests.Objects``.
-    groups
-        API groups under which it is read; the first one is the one in use, the others are older spellings.
-    schema
-        ``MODULE.CLASS`` in this package, imported with the first object of the kind: to make the schemas of all kinds
-        takes longer than to decide a small instance.
-    short
-        Short names of kubectl.
-    keeps_text
-        Whether the object's own text is kept, too, because pods are made from it.
-    skips_versions
-        Whether objects of other versions are skipped, because pods state themselves that they depend on them; else such
-        an
-        object is a fault.
+    ``attribute``: sequence in ``manifests.Objects``. ``groups``: API groups under which it is read; the first one is
+    the one in use, the others are older spellings. ``schema``: ``MODULE.CLASS`` in this package, imported with the
+    first object of the kind: to make the schemas of all kinds takes longer than to decide a small instance. ``short``:
+    short names of kubectl. ``keeps_text``: whether the object's own text is kept, too, because pods are made from it.
+    ``skips_versions``: whether objects of other versions are skipped, because pods state themselves that they depend on
+    them; else such an object is a fault.
     """
 
     attribute: str
@@ -257,16 +246,8 @@ Steps = tuple[str | int, ...]
 class Fields:
     """Possible fields at one place of an object; a list is the place of its items.
 
-    Parameters
-    ----------
-    names
-        Fields of the place.
-    values
-        Below keys that are free: labels, resources.
-    open
-        Whether anything may stand there, or it is not known.
-    is_list
-        Known of fields that are read only.
+    ``names``: fields of the place. ``values``: below keys that are free: labels, resources. ``open``: whether anything
+    may stand there, or it is not known. ``is_list``: known of fields that are read only.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)

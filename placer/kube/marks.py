@@ -59,16 +59,9 @@ class Holds(Enum):
 class Mark:
     """One mark of another system.
 
-    Parameters
-    ----------
-    name
-        Key of the label or annotation, path of the field from the object's root, or API group of the kind.
-    on
-        Kinds of objects that bear it; templates of pods count as pods. Of a kind: the kind itself.
-    system
-        Its reader.
-    reading
-        Consequence for users: a short phrase.
+    ``name``: key of the label or annotation, path of the field from the object's root, or API group of the kind.
+    ``on``: kinds of objects that bear it; templates of pods count as pods. Of a kind: the kind itself. ``system``: its
+    reader. ``reading``: consequence for users: a short phrase.
     """
 
     name: str

@@ -1,8 +1,7 @@
 """Text to an object of a schema; a wrong text is read once more, for every fault in it.
 
 msgspec reads an object in a few microseconds and stops at the first fault. A validator of pydantic-core, made of the
-same
-schema, then reads on after faults; only then is it imported. Its result decides, so both never differ.
+same schema, then reads on after faults; only then is it imported. Its result decides, so both never differ.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ workload       ``selector`` required               no selector
 =============  ==================================  ====================================
 
 Controllers write the rest of a link's bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``), so
-it
-is no field here.
+it is no field here.
 """
 
 from __future__ import annotations

@@ -104,20 +104,10 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 class UnreadLimit:
     """A kind whose objects limit pods.
 
-    Parameters
-    ----------
-    groups
-        The first one is in use; without a group it is no object.
-    marks
-        Labels and annotations by which a pod, or the workload that makes it, names one.
-    plain_marks
-        The same, of pods with an application of YuniKorn or that scheduler.
-    of_namespace
-        Whether an object limits all pods of its namespace.
-    namespace_marks
-        Annotations of a Namespace that limit its pods.
-    on_making
-        Whether it limits pods only when they are made.
+    ``groups``: the first one is in use; without a group it is no object. ``marks``: labels and annotations by which a
+    pod, or the workload that makes it, names one. ``plain_marks``: the same, of pods with an application of YuniKorn or
+    that scheduler. ``of_namespace``: whether an object limits all pods of its namespace. ``namespace_marks``:
+    annotations of a Namespace that limit its pods. ``on_making``: whether it limits pods only when they are made.
     """
 
     kind: str

@@ -1,10 +1,7 @@
 """Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
 
-Here belongs everything about text: files, packing, encoding, YAML and JSON, lists, limits, the wording of faults,
-what-if edits, writing. Names and values of fields belong to ``placer.kube``, the meaning of objects together to
-``placer.instance``.
-
-The way of a text, one file for each step::
+Here belongs everything about text. Names and values of fields belong to ``placer.kube``, the meaning of objects
+together to ``placer.instance``. The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
     memory       as_texts     objects that are in memory already -> one text
@@ -71,14 +68,9 @@ def load(
 ) -> Objects:
     """Read an instance's objects from files: typed, in the order of the input.
 
-    Parameters
-    ----------
-    paths
-        Files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
-    with_, without, set_
-        As :func:`~placer.manifests.edits.edit` takes them, the first as files.
-    lenient
-        Set objects aside that cannot be read (:func:`validate`), and files that hold no object.
+    ``paths``: files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
+    ``with_``, ``without``, ``set_``: as :func:`~placer.manifests.edits.edit` takes them, the first as files.
+    ``lenient``: set objects aside that cannot be read (:func:`validate`), and files that hold no object.
 
     Raises
     ------

@@ -29,8 +29,7 @@ def edit(
     """Apply the what-if options: first objects are added, then left out, then changed.
 
     Options of one kind apply in order, so the last one that sets a field counts; an added object can be changed, one
-    that is
-    left out cannot. Untouched objects of the result are the same.
+    that is left out cannot. Untouched objects of the result are the same.
 
     Parameters
     ----------
@@ -38,12 +37,10 @@ def edit(
         One of the same API group, kind, namespace and name is replaced where it stands.
     without
         ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that name in ``default``,
-        else
-        the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
+        else the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
     set_
         ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty VALUE or ``null``
-        leaves
-        the field out, an index one beyond the end of a list adds to it. Something must read the field.
+        leaves the field out, an index one beyond the end of a list adds to it. Something must read the field.
         ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
 
     Raises
@@ -248,7 +245,7 @@ _STEP = re.compile(r"(?P<dot>\.?)(?:(?P<word>[^.\[\]]+)|\[(?P<bracket>[^\[\]]+)\
 
 
 def _parse_path(text: str) -> list[str]:
-    """Read a path; whether a step of digits is an index or a key depends on what it is applied to.
+    """Read a path; whether a step of digits is an index or a key depends on the value at that place.
 
     Raises
     ------

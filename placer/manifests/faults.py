@@ -96,7 +96,7 @@ def path_text(steps: Sequence[int | str]) -> str:
     return text
 
 
-#: Field, what was found, what was expected.
+#: Field, found, expected.
 Wrong = tuple[str, str, str]
 
 #: Beyond so many the errors of one object are only counted, since their words take far more memory than the object.

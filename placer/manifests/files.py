@@ -1,8 +1,7 @@
 """Files, folders and standard input to texts, unpacked within the limits.
 
 The first character of a text tells JSON from YAML, not the name: ``kubectl`` output on standard input has none, and a
-YAML
-file may hold JSON. Packed files are known by their first two bytes.
+YAML file may hold JSON. Packed files are known by their first two bytes.
 """
 
 from __future__ import annotations
@@ -65,13 +64,9 @@ class _Budget:
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input: one text for each file that could be read.
 
-    Parameters
-    ----------
-    paths
-        Files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the order of
-        their names; ``-`` is standard input. A text that has been read already is taken as it is.
-    faults
-        Takes the faults instead of an exception.
+    ``paths``: files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the
+    order of their names; ``-`` is standard input. A text that has been read already is taken as it is. ``faults``:
+    takes the faults instead of an exception.
 
     Raises
     ------

@@ -1,24 +1,18 @@
 """JSON and YAML text: limits that keep a hostile or broken one cheap, and YAML as JSON text, event by event.
 
 **Limits.** A stored Kubernetes object has at most 1.5 MiB, so the limit per object is generous. Values are counted
-because memory and time follow their number, not the bytes: sixty megabytes of ``[1,1,1,...`` are thirty million values.
+because memory and time follow their number: sixty megabytes of ``[1,1,1,...`` are thirty million values.
 
-**JSON.** Nesting and the number of values are found before any parser sees the text, in pieces: without escapes,
-strings
-and everything but brackets, the depth is a running sum.
+**JSON.** Nesting and the number of values are found before any parser sees the text, as a running sum over brackets.
 
 **YAML.** The parser is libyaml by way of PyYAML, for its events only, so text that no rule reads never becomes a Python
-value. kubectl's parser is a port of libyaml, so the two agree on YAML; it is well kept, has line and column for every
-error, and reads 14 MB of kubectl output in a second, against 1.5 into Python values. Parsers in Rust and C++ are faster
-but young, resolve scalars in their own ways, and build the whole tree before anything can be counted (py-yaml12 0.2.0
-22 MB/s, yaml-rs 0.1.6 43 MB/s, rapidyaml 0.15.2 138 MB/s to a tree of its own). Merge keys (``<<``) work as in kubectl.
-Aliases are counted before they are expanded. Two equal keys in a mapping, keys that are not scalars, and tags beyond
-those of the core schema are faults.
+value: 14 MB of kubectl output in a second, against 1.5. kubectl's parser is a port of libyaml, so the two agree on
+YAML. Faster parsers in Rust and C++ build the whole tree before anything can be counted, and resolve scalars in their
+own ways. Merge keys (``<<``) work as in kubectl. Aliases are counted before they are expanded. Two equal keys in a
+mapping, keys that are not scalars, and tags beyond those of the core schema are faults.
 
-**Scalars.** The core schema of YAML 1.2 decides. Only ``true`` and ``false`` are booleans; ``on``, ``off``, ``yes`` and
-``no`` are text, ``010`` is ten and ``0o10`` is eight, and a time is text. Not a number and infinity are refused: JSON,
-and
-so Kubernetes, has no word for them.
+**Scalars.** The core schema of YAML 1.2 decides: ``on``, ``off``, ``yes``, ``no`` and times are text, ``010`` is ten
+and ``0o10`` is eight. Not a number and infinity are refused: JSON, and so Kubernetes, has no word for them.
 """
 
 from __future__ import annotations
@@ -83,7 +77,7 @@ def yaml_documents_allowed(length: int) -> int:
 
 BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
-#: The start of a text tells what it is, and long texts are looked at piece by piece.
+#: The start of a text tells its format, and long texts are looked at piece by piece.
 _HEAD = 2**20
 
 

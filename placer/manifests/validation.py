@@ -54,11 +54,13 @@ __all__ = [
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
-#: What a pod on a node takes there, and what says whose it is.
+#: Fields of a pod that state its room on a node and its owner.
 _HELD_SPEC = frozenset(
     ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
 )
 _AMOUNTS = frozenset(("requests", "limits", "overhead", "allocatedResources"))
+#: What has times in a status: a server takes the year 0 from a kubelet, and no datetime does.
+_TIMED_STATUS = ("conditions", "startTime")
 _HELD_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
 _SKIPPED_NAMES = 100_000
 _MEMORY_CHECK = 4 * 2**20
@@ -100,20 +102,11 @@ class UnknownField:
 class UnreadObject:
     """An object that is set aside because it cannot be read, so that its dependants wait.
 
-    Parameters
-    ----------
-    label
-        ``Kind namespace/name``.
-    attribute
-        Of the :class:`Objects` that would hold it; empty for a DaemonSet, known by a snapshot's placeholders alone.
-    namespace, name
-        The namespace is empty where the kind has none.
-    wrong
-        The first fault, and how many others there are: ``field: found ..., expected ...``.
-    text
-        Of the whole object, in JSON.
-    holds_room
-        Whether it is a pod on a node whose room could be read; it is among the pods, too.
+    ``label``: ``Kind namespace/name``. ``attribute``: of the :class:`Objects` that would hold it; empty for a
+    DaemonSet, known by a snapshot's placeholders alone. ``namespace``, ``name``: the namespace is empty where the kind
+    has none. ``wrong``: the first fault, and how many others there are: ``field: found ..., expected ...``. ``text``:
+    of the whole object, in JSON. ``holds_room``: whether it is a pod on a node whose room could be read; it is among
+    the pods, too.
     """
 
     label: str
@@ -259,31 +252,28 @@ class _Origins:
 
 
 def validate(
-    raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False, listed: bool = False
+    raws: Iterable[RawObject],
+    faults: Faults | None = None,
+    *,
+    lenient: bool = False,
+    listed: bool = False,
+    known: dict[int, Any] | None = None,
 ) -> Objects:
     """Read every object into its type, in the order of the input.
 
-    Parameters
-    ----------
-    raws
-        Objects of kinds that are not read are counted and skipped.
-    faults
-        Faults of earlier steps, raised together with those found here.
-    lenient
-        Set aside objects with a field of a wrong type or value, as in a cluster's snapshot: no tenant may keep all
-        others
-        from being placed. A Policy is never set aside.
-    listed
-        We listed the objects, each within its limits: they are all read, however much memory they take.
+    ``raws``: objects of kinds that are not read are counted and skipped. ``faults``: faults of earlier steps, raised
+    together with those found here. ``lenient``: set aside objects with a field of a wrong type or value, as in a
+    cluster's snapshot: no tenant may keep all others from being placed. A Policy is never set aside. ``listed``: we
+    listed the objects, each within its limits: they are all read, however much memory they take. ``known``: address of
+    a raw object to the object as it was read before; takes those of which there is nothing to report.
 
     Raises
     ------
     BadInstance
         With every fault of every object: a missing field or one of a wrong type or value, an object that is there
-        twice, a
-        second Policy, a version that is not read.
+        twice, a second Policy, a version that is not read.
     """
-    work = _Validation(Faults() if faults is None else faults, lenient, listed)
+    work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():
         for raw in raws:
             work.take(raw)
@@ -322,8 +312,8 @@ class _DeviceClass(msgspec.Struct):
 
 
 class _Validation:
-    def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
-        self._faults, self._lenient, self._listed = faults, lenient, listed
+    def __init__(self, faults: Faults, lenient: bool, listed: bool, known: dict[int, Any]) -> None:
+        self._faults, self._lenient, self._listed, self._known = faults, lenient, listed, known
         self._unread: list[UnreadObject] = []
         self._workloads: list[UnreadWorkload] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
@@ -417,7 +407,8 @@ class _Validation:
                 self._fault(raw, field_name, ascii(word[:80]), "a name without control characters")
 
     def _type(self, raw: RawObject, kind: _Kind, info: KindInfo, strays: _Strays, text: bytes) -> None:
-        item = self._read(raw, info, text)
+        unread, known = len(self._unread), self._known.get(id(raw))
+        item = known or self._read(raw, info, text)
         if item is None:
             return
         if item.kind != raw.kind or item.api_version != raw.api_version:
@@ -425,7 +416,8 @@ class _Validation:
         elif not self._faults:
             kind.items.append(item)
             kind.raws.append(raw)
-            strays.look(raw, text)
+            if known is None and not strays.look(raw, text) and unread == len(self._unread):
+                self._known[id(raw)] = item
 
     def _wrong(self, raw: RawObject, misfit: Misfit) -> None:
         if not self._faults.tells:
@@ -514,6 +506,8 @@ def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
         "spec": {key: value for key, value in spec.items() if key in _HELD_SPEC},
         "metadata": {key: value for key, value in metadata.items() if key in _HELD_METADATA},
     }
+    if isinstance(document.get("status"), dict):
+        reduced["status"] = {key: value for key, value in document["status"].items() if key not in _TIMED_STATUS}
     for each in (reduced, _bounded(reduced)):
         with suppress(Misfit):
             read: PodManifest = info.read(msgspec.json.encode(each))
@@ -602,15 +596,18 @@ class _Strays:
         self._enough = _WALKED
         self._shape: ObjectShape | None = None
 
-    def look(self, raw: RawObject, text: bytes) -> None:
-        """Take one object, which has been read without fault."""
-        if raw.fits or self._fields is None or self._beyond is not None:
-            return
+    def look(self, raw: RawObject, text: bytes) -> bool:
+        """Take one object, which has been read without fault; whether it may have some."""
+        if raw.fits or self._fields is None:
+            return False
+        if self._beyond is not None:
+            return True
         places = self._shape.places(text) if self._shape is not None else None
         if places is None:
             places = self._walk(raw, text, self._fields)
         for place in places:
             self._found[place].count += 1
+        return bool(places)
 
     def all(self, kind: str) -> Iterator[UnknownField]:
         """All strays; ``kind`` is the apiVersion and kind of the objects."""

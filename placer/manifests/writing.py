@@ -23,7 +23,7 @@ __all__ = ["dump", "to_json", "to_yaml"]
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 #: Words that YAML 1.1 takes for booleans.
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
-#: Characters that YAML does not allow in text, beyond those that JSON escapes, and what a terminal may obey.
+#: Characters that YAML does not allow in text, beyond those that JSON escapes, and those that a terminal may obey.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
@@ -32,12 +32,8 @@ def dump(
 ) -> None:
     """Write one document or several: as YAML documents, or in JSON as the items of a v1 List.
 
-    Parameters
-    ----------
-    target
-        A file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output.
-    as_json
-        JSON or YAML under any name; None: by the name, else YAML.
+    ``target``: a file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output. ``as_json``: JSON or YAML
+    under any name; None: by the name, else YAML.
     """
     name = str(target)
     if as_json is None:

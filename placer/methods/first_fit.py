@@ -1,14 +1,16 @@
 """First fit by name: the answer where the time is over before anything was decided.
 
-Namespaces take turns, so that the objects of one cannot use up the time of all others. Only plain groups are placed:
-those of which capacity, eligibility, queues, host ports and the terms of running pods say everything. The others wait.
+The namespace that took least work comes next, so that the objects of one cannot use up the time of all others. Only
+plain groups are placed: those of which capacity, eligibility, queues, host ports and the terms of running pods say
+everything. The others wait.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
+from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from placer.deadline import Deadline
 from placer.instance import Constraints, Group, HostPort, Instance, Key, Pod
@@ -41,21 +43,11 @@ def first_fit(instance: Instance, deadline: Deadline) -> Placement:
         Keeps every hard rule; of an instance without plain groups it is empty.
     """
     fit = _FirstFit(instance)
-    for group in deadline.each(in_turn(instance)):
-        fit.place(group, deadline)
+    fit.place_all(deadline)
     placed = Placement.of(fit.chosen)
     outcome = Outcome(instance, placed)
     ready = {key for group in instance.groups.values() if outcome.ready(group) for key in group.pending}
     return Placement.of({key: node for key, node in fit.chosen.items() if key in ready})
-
-
-def in_turn(instance: Instance) -> Iterator[Group]:
-    """Groups with pending pods, one of each namespace at a time; in a namespace by priority, then age."""
-    by_namespace: dict[str, list[Group]] = defaultdict(list)
-    for group in sorted(instance.groups.values(), key=lambda each: (-each.priority, each.created, each.key)):
-        if group.pending:
-            by_namespace[group.key.namespace].append(group)
-    return (group for group in chain.from_iterable(zip_longest(*by_namespace.values())) if group is not None)
 
 
 class _FirstFit:
@@ -65,17 +57,38 @@ class _FirstFit:
         self.instance = instance
         self.chosen: dict[Key, str] = {}
         self._nodes = [name for name, node in instance.nodes.items() if node.ready and not node.unschedulable]
-        self._taken: dict[str, Resources] = {}
+        held = instance.held
+        self._free = {name: instance.nodes[name].allocatable - held.get(name, _NOTHING) for name in self._nodes}
         self._queued: dict[str, Resources] = defaultdict(Resources)
-        self._ports: dict[str, list[HostPort]] = defaultdict(list)
+        #: Node, protocol and number to the ports there.
+        self._ports: dict[tuple[str, str, int], list[HostPort]] = defaultdict(list)
+        #: Nodes and host ports looked at so far.
+        self.work = 0
         for pod in instance.pods.values():
             if pod.node is not None:
-                self._ports[pod.node] += pod.host_ports
+                self._open(pod, pod.node)
             if pod.state.on_node:
                 self._count(pod)
         #: Where the search for room goes on, by what a pod asks; room only falls until a group is given up.
         self._next: dict[tuple[Constraints, Resources], int] = {}
         self._closed = _closed_to(instance)
+
+    def place_all(self, deadline: Deadline) -> None:
+        """Place groups, next one of the namespace that has taken least work; in a namespace by priority, then age."""
+        groups = (group for group in self.instance.groups.values() if group.pending)
+        waiting: dict[str, list[Group]] = defaultdict(list)
+        for group in sorted(groups, key=lambda each: (-each.priority, each.created, each.key), reverse=True):
+            waiting[group.key.namespace].append(group)
+        # A large group comes as late as if its pods had been looked at already.
+        turns = [(len(mine[-1].pending), name) for name, mine in waiting.items()]
+        heapify(turns)
+        while turns and not deadline.over:
+            spent, name = heappop(turns)
+            group = waiting[name].pop()
+            spent -= len(group.pending) + self.work
+            self.place(group, deadline)
+            if waiting[name]:
+                heappush(turns, (spent + self.work + len(waiting[name][-1].pending), name))
 
     def place(self, group: Group, deadline: Deadline) -> None:
         """Place as many pods of a group as have room, none where they are fewer than it needs."""
@@ -111,6 +124,7 @@ class _FirstFit:
         repelled = self._closed.get(pod.key, ())
         first = self._next.get(shape, 0)
         for position in range(first, len(self._nodes)):
+            self.work += 1
             name = self._nodes[position]
             if not self._has_room(pod, name):
                 if position == self._next.get(shape, 0):
@@ -121,13 +135,18 @@ class _FirstFit:
 
     def _has_room(self, pod: Pod, name: str) -> bool:
         node = self.instance.nodes[name]
-        free = node.allocatable - self.instance.held.get(name, _NOTHING) - self._taken.get(name, _NOTHING)
-        if not pod.requests.fits(free):
+        if not pod.requests.fits(self._free[name]):
             return False
         return (pod.numa is None or name not in self.instance.aligning_nodes) and pod.constraints.admits(node)
 
     def _clashes(self, pod: Pod, name: str) -> bool:
-        return any(mine.clashes(other) for mine in pod.host_ports for other in self._ports[name])
+        self.work += len(pod.host_ports)
+        there = (self._ports.get((name, port.protocol, port.port), ()) for port in pod.host_ports)
+        return any(mine.clashes(other) for mine, others in zip(pod.host_ports, there, strict=True) for other in others)
+
+    def _open(self, pod: Pod, name: str) -> None:
+        for port in pod.host_ports:
+            self._ports[name, port.protocol, port.port].append(port)
 
     def _queues_take(self, pod: Pod) -> bool:
         """Whether each queue above a pod is open and has room for it (C11)."""
@@ -147,14 +166,14 @@ class _FirstFit:
             self._queued[name] += amounts
 
     def _take(self, pod: Pod, node: str) -> None:
-        self._taken[node] = self._taken.get(node, _NOTHING) + pod.requests
-        self._ports[node] += pod.host_ports
+        self._free[node] -= pod.requests
+        self._open(pod, node)
         self._count(pod)
 
     def _give_back(self, pod: Pod, node: str) -> None:
-        self._taken[node] -= pod.requests
+        self._free[node] += pod.requests
         for port in pod.host_ports:
-            self._ports[node].remove(port)
+            self._ports[node, port.protocol, port.port].remove(port)
         self._count(pod, -1)
 
 

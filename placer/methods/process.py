@@ -9,6 +9,7 @@ killed when its time is over. In a container it may take what memory is left and
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import select
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Any
 
+from placer.deadline import Deadline, OutOfTime, wall
 from placer.instance import Finding
 from placer.methods.fork_server import HEAD, SERVER, Child, task
 from placer.methods.memory import memory_left
@@ -92,25 +94,27 @@ def run_apart(
     on_event
         Called in this process, in the order of the events; an error in it ends the child.
     deadline
-        ``time.monotonic()`` after which the child is killed; None: never.
+        ``time.monotonic()`` after which the child is killed, be its task not written yet; None: never.
     enough
         Asked again and again while the child runs: how it ends where the caller wants no more, else None.
     """
     (reader, writer), (source, sink) = os.pipe(), os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
         tasks, left = os.fdopen(sink, "wb"), memory_left()
-        sender = threading.Thread(target=_send, args=(tasks, task(target, arguments)), daemon=True)
-        child = None
+        child, sender = None, threading.Thread()
         try:
             try:
+                with wall(Deadline(math.inf if deadline is None else deadline)):
+                    mine = task(target, arguments)
                 most = None if left is None else int(left * _SHARE)
                 child = SERVER.fork(target.partition(":")[0], most, (source, writer, errors.fileno()), deadline)
             finally:
                 os.close(source)
                 os.close(writer)
+            sender = threading.Thread(target=_send, args=(tasks, mine), daemon=True)
             sender.start()  # in a thread: a child that stops before it reads must not hold us up
             return _listen(child, answers, on_event, deadline, errors, int((left or 0) * _RESERVE), enough)
-        except TimeoutError:
+        except (TimeoutError, OutOfTime):
             return ProcessResult(ProcessEnd.KILLED)
         except KeyboardInterrupt:
             return ProcessResult(ProcessEnd.INTERRUPTED)

@@ -77,15 +77,10 @@ def _no_pod(_pod: Pod, _node: str) -> bool:
 class Cause:
     """A reason, and where to look for the holders of the missing amounts.
 
-    Parameters
-    ----------
-    nodes
-        Whose room would be needed: the best node, those of the best domain, those near enough; None: any.
-    held
-        Beginning of the sentence about pods for which ``holds`` is true; empty: none.
-    holds
-        Whether a pod on its node is in the way though not by room (in a queue, on a link, at the other end of a call).
-        None: the message names them, except those that took room on ``nodes``.
+    ``nodes``: whose room would be needed: the best node, those of the best domain, those near enough; None: any.
+    ``held``: beginning of the sentence about pods for which ``holds`` is true; empty: none. ``holds``: whether a pod on
+    its node is in the way though not by room (in a queue, on a link, at the other end of a call). None: the message
+    names them, except those that took room on ``nodes``.
     """
 
     code: ReasonCode

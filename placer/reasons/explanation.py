@@ -46,10 +46,7 @@ FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement wa
 class Causes:
     """Causes that keep groups out that have pods left, each alone with running pods.
 
-    Attributes
-    ----------
-    after
-        The placed pods and the room that is left.
+    ``after``: the placed pods and the room that is left.
     """
 
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
@@ -227,14 +224,8 @@ BoolArray = npt.NDArray[np.bool_]
 class Beside:
     """The cluster once a placement is carried out, where groups that wait are asked again.
 
-    Parameters
-    ----------
-    causes
-        Of groups alone, in the cluster as it is.
-    solution
-        Keeps all rules.
-    ending
-        Whether there is time to find pods being deleted that a group waits for.
+    ``causes``: of groups alone, in the cluster as it is. ``solution``: keeps all rules. ``ending``: whether there is
+    time to find pods being deleted that a group waits for.
     """
 
     def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
@@ -272,7 +263,7 @@ class Beside:
 
     def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
         """Groups of which nothing is placed share a cause, and the pods in their way."""
-        # The cause is kept beside the text, so that its id stays its own.
+        # The cause is kept with the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
         if place not in self._names:
             self._names[place] = cause, self._held(cause, key)
@@ -329,7 +320,7 @@ class Beside:
         return NamedThing(key.namespace, f"{key} ({plural(pods, 'pod')})", self.instance.groups[key].priority, pods)
 
 
-#: What asking beside the placement costs before the first answer, as a multiple of making the arrays: they are made
+#: Cost of asking next to the placement before the first answer, as a multiple of making the arrays: they are made
 #: once more, of an instance that is made before.
 REBUILT = 2.5
 
@@ -346,21 +337,12 @@ def reasons(
     """Why pods stay pending: one reason per group with a pending pod that ``solution`` does not place.
 
     The code is the first of the catalogue's order that keeps the group out when it is alone with running pods. Pods
-    left of
-    a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group that fits
-    so is
-    asked again next to the pods that ``solution`` binds.
+    left of a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group
+    that fits so is asked again next to the pods that ``solution`` binds.
 
-    Parameters
-    ----------
-    solution
-        Keeps all rules.
-    decided
-        False: there is no time to try groups alone, and a group that counting cannot exclude is ``NotDecided``.
-    deadline
-        Groups that are not looked at by then are ``NotDecided``.
-    build
-        Seconds that making the arrays took: work that would end late is not begun.
+    ``solution``: keeps all rules. ``decided``: False: there is no time to try groups alone, and a group that counting
+    cannot exclude is ``NotDecided``. ``deadline``: groups that are not looked at by then are ``NotDecided``. ``build``:
+    seconds that making the arrays took: work that would end late is not begun.
     """
     causes = Causes(instance, dense, solution, decided)
     alone = _alone(causes, deadline, build)

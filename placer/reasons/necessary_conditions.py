@@ -298,7 +298,7 @@ class NecessaryConditions:
         rooms = [max(0, self.nearest.amounts.left(self.dense.nodes[node])[name]) for node in nodes]
         if sum(rooms) < asked * step:
             return f"{format_amount(name, sum(rooms))} free"
-        # Enough in all, but what is left on each node is not of use to its last unit.
+        # Enough in all, but the last units on each node are of no use.
         usable = sum(room // step * step for room in rooms)
         return f"{format_amount(name, usable)} free in pieces of {format_amount(name, step)}"
 

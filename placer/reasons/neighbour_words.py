@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -47,8 +48,9 @@ class NeighbourWords:
         """
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
-        texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else ()
-        return Sentence.joined(dict.fromkeys(texts))
+        texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else iter(())
+        shown = list(dict.fromkeys(islice(texts, TERMS)))
+        return Sentence.joined([*shown, *(["and more"] if next(texts, None) is not None else [])])
 
     def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
         """Add the term that keeps a group out, its label, and the holders of each domain.
@@ -77,6 +79,18 @@ class NeighbourWords:
     def _running(self, selector: PodSelector) -> list[Pod]:
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
+    def _there(self, selector: PodSelector, key: str) -> Sentence:
+        """Where the running pods are that a selector means; of selectors that mean the same it is written once."""
+        place = id(self._standing.matching(selector)), key
+        if place not in self._written:
+            those = self._running(selector)
+            self._written[place] = _pods(self.instance, those, key) if those else Sentence()
+        return self._written[place]
+
+    @cached_property
+    def _written(self) -> dict[tuple[int, str], Sentence]:
+        return {}
+
     def _ending(self, selector: PodSelector) -> Sentence:
         """Pods being deleted attract nobody any more."""
         those = [pod for pod in self._standing.matching(selector) if pod.state is PodState.TERMINATING]
@@ -91,10 +105,8 @@ class NeighbourWords:
     def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
         """C12: pods to be near."""
         for term in pod.neighbours.affinity:
-            those, key = self._running(term.pods), term.topology_key
-            there = (
-                _pods(self.instance, those, key) if those else f"none runs{_where(term.pods)}" + self._ending(term.pods)
-            )
+            key = term.topology_key
+            there = self._there(term.pods, key) or f"none runs{_where(term.pods)}" + self._ending(term.pods)
             room, own = _room(self.instance, roomy, key), self._own(term.pods, pod)
             values = _values(self.instance, key) if own or not room else ""
             said = Sentence.joined((there, room, values))
@@ -138,7 +150,9 @@ class NeighbourWords:
             value = domain_of(nodes, pod.node, key)
             if value is not None and (not roomy or value in with_room):
                 held[value].append(pod)
-        texts = [pod_names(held[value], _name) + f" in {label_word(value)}" for value in sorted(held)]
+        named = sorted(held)[:NAMED]
+        texts = [pod_names(held[value], _name) + f" in {label_word(value)}" for value in named]
+        texts += [Sentence()] * (len(held) - len(named))  # they are counted
         return Sentence.listed(texts, NAMED) + f" {_verb(held)} in the way" if texts else Sentence()
 
     def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> Sentence:
@@ -173,6 +187,10 @@ class NeighbourWords:
         return Sentence.listed(texts, NAMED)
 
 
+#: So many sentences about terms are in one reason: more help nobody, and a tenant writes as many terms as they like.
+TERMS = 10
+
+#: What is said of terms of anti-affinity to who has none of them.
 _APART = Sentence.of("others keep its pods off where they are: ")
 
 _TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[Sentence]]] = {

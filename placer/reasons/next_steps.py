@@ -17,8 +17,7 @@ class Steps:
     """An instance whose groups are each the placed pods of a ready group and the least step more.
 
     ``dense``: each of its groups needs all its pods; ``of``: group of the whole instance to its steps, each a group
-    here and
-    how many pods it is more.
+    here and how many pods it is more.
     """
 
     dense: Dense

@@ -116,7 +116,7 @@ def _without_queues(dense: Dense) -> Dense | None:
     return replace(dense, queue_rows=()) if dense.queue_rows else None
 
 
-#: What counting cannot tell for sure, the last of the catalogue's order first.
+#: Rules that counting cannot decide for sure, the last of the catalogue's order first.
 LADDER = (
     _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
     _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from placer.disruption import Disruption, DisruptionUnit, lost_pods, ran_on
+from placer.disruption import Disruption, DisruptionUnit, lost_pods
 from placer.instance import Group, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
+from placer.instance.what_if import ran_on
 from placer.legible import legible
 from placer.placement import LOSSES, Placement
 from placer.result import Judged, Result, Verdict

@@ -51,10 +51,8 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
 
     Violations come in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; none: the placement is valid. A
     binding that cannot be carried out, such as to an absent node, is a violation itself and does not count for the
-    other
-    rules. Where pods are evicted or moved, the rules about new pods are those of the state after it, with moved pods as
-    new
-    ones. Where a placement repairs, pods of lost nodes are pending ones.
+    other rules. Where pods are evicted or moved, the rules about new pods are those of the state after it, with moved
+    pods as new ones. Where a placement repairs, pods of lost nodes are pending ones.
     """
     instance = as_asked(instance, placement)
     if not (placement.disturbs or placement.steps or placement.freed):

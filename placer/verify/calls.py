@@ -20,8 +20,7 @@ __all__ = ["bandwidth", "network_cost"]
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
     """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are on one
-    node,
-    or in one zone, or the cost from the one to the other is ≤ m.
+    node, or in one zone, or the cost from the one to the other is ≤ m.
 
     Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
     above m, summed over the pairs. With ``networkCost: majority`` see :func:`_majority`. Without any NetworkTopology

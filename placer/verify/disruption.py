@@ -1,14 +1,15 @@
-"""Rules about what a placement evicts and moves: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
+"""Rules about evictions and moves of a placement: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from placer.disruption import Disruption, in_the_way, released
+from placer.disruption import Disruption, in_the_way
 from placer.instance import Key, Pod, PodState
 from placer.instance.neighbours import AffinityTerm
 from placer.instance.pod_index import domain_of
+from placer.instance.what_if import released
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth
@@ -29,10 +30,8 @@ def whole_units(disruption: Disruption) -> Iterator[Violation]:
     """D1: disturbed pods go in units, each as one, all evicted or all moved.
 
     A pod of a group that is disturbed as a whole, or that would not be ready without it, takes all pods of its group
-    with
-    it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that stay,
-    or that
-    go another way than the rest of their unit; of a pod that goes twice 1 for each time after the first.
+    with it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that
+    stay, or that go another way than the rest of their unit; of a pod that goes twice 1 for each time after the first.
     """
     times = Counter(_disturbed(disruption.placement))
     for key, count in sorted(times.items()):
@@ -118,8 +117,8 @@ def priority(disruption: Disruption) -> Iterator[Violation]:
     moved.
 
     Where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and moves only
-    where
-    the Policy allows it. The amount is the number of pods of the unit. D4 covers the case that nothing is admitted.
+    where the Policy allows it. The amount is the number of pods of the unit. D4 covers the case that nothing is
+    admitted.
     """
     yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
@@ -158,8 +157,7 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
 
     Checked are that a group is admitted, and that the bindings break a rule if everything stays; the objective decides
     whether less would do. The amount is the number of pods that go. Where domains are to be empty, the gain is that
-    they are
-    and were not before; the amount is the number of pods that are there.
+    they are and were not before; the amount is the number of pods that are there.
     """
     if disruption.placement.freed:
         yield from _emptied(disruption)
@@ -198,8 +196,7 @@ def _emptied(disruption: Disruption) -> Iterator[Violation]:
 
 def order(disruption: Disruption) -> Iterator[Violation]:
     """D5: in each step first whole units go and then pods are bound; after every step each node, queue and link keeps
-    its
-    room, and no pod that runs on lacks its C12.
+    its room, and no pod that runs on lacks its C12.
 
     The amount is the number of times that a pod stands in the steps too often or too seldom, the number of pods of a
     unit that go in another step than its first, the excess of the rule about room, or 1 per pod without its C12.

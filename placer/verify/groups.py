@@ -52,8 +52,7 @@ def tier_limit(outcome: Outcome) -> Iterator[Violation]:
     """C7: with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
 
     Scopes are groups and subgroups with new pods; their bound pods count. The virtual root holds every node. The amount
-    is
-    the tier of the smallest common HyperNode minus t. For domains of node labels see
+    is the tier of the smallest common HyperNode minus t. For domains of node labels see
     :func:`placer.verify.units.one_domain`.
     """
     yield from one_domain(outcome)

@@ -96,8 +96,7 @@ class _Matches:
 
 def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     """C13: no two pods, one of them new and one with a required anti-affinity term that matches the other, share a
-    domain of
-    the term's topology key.
+    domain of the term's topology key.
 
     Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
     number of such pairs.
@@ -145,13 +144,11 @@ def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
     """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and the pod's domain
-    has at
-    most maxSkew more of the counted pods than the emptiest one.
+    has at most maxSkew more of the counted pods than the emptiest one.
 
     Counted are bound and new pods on nodes that count. With fewer than minDomains domains the fewest is 0. One
-    violation per
-    constraint and domain: the amount is the excess over maxSkew; nodes without the key: one violation per pod, of
-    amount 1.
+    violation per constraint and domain: the amount is the excess over maxSkew; nodes without the key: one violation per
+    pod, of amount 1.
     """
     limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
     for key in outcome.new:

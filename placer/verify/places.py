@@ -42,10 +42,8 @@ def capacity(outcome: Outcome) -> Iterator[Violation]:
     """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
 
     The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
-    requests can
-    be violated; the amount is the excess over allocatable, in the resource's unit. Each clash of host ports that a new
-    pod is
-    part of has amount 1.
+    requests can be violated; the amount is the excess over allocatable, in the resource's unit. Each clash of host
+    ports that a new pod is part of has amount 1.
     """
     instance = outcome.instance
     for name, new in outcome.new_on.items():
@@ -80,8 +78,7 @@ def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
     """C3: a pod is bound only to an existing node that is Ready and schedulable, whose NoSchedule and NoExecute taints
-    it
-    tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
+    it tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
     """
     instance = outcome.instance
     for key, name in outcome.placement.node_of.items():

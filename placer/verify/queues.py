@@ -14,12 +14,11 @@ __all__ = ["pods_by_queue", "queue"]
 
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
-    """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is
-    ≤ capability(q, r); a closed queue, or one below it, takes no new pods, and one with namespaces only pods of these.
+    """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is ≤
+    capability(q, r); a closed queue, or one below it, takes no new pods, and one with namespaces only pods of these.
 
     Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is the excess
-    over
-    the capability, in the resource's unit, or the number of new pods that the queue does not take.
+    over the capability, in the resource's unit, or the number of new pods that the queue does not take.
     """
     instance = outcome.instance
     new = pods_by_queue(instance, (instance.pods[key] for key in outcome.new))

@@ -1,8 +1,8 @@
 """Every family that is hard, in one command: what is reached of what is known, how fast, and which goals that meets.
 
-``-o`` keeps a line of ``placer sweep`` for each run, and goes on where it was broken off; ``--tables`` writes the
-tables of ``models/benchmarks.md`` from such lines and runs nothing. Instances in files are run with the first seed
-alone, families with each. Figures of time are worth something on an idle machine only::
+``-o`` keeps a line of ``placer sweep`` for each run, and resumes where it was broken off; ``--tables`` runs nothing and
+writes the tables of ``models/benchmarks.md`` from such lines, and one of all figures by method. Instances in files are
+run with the first seed alone, families with each. Figures of time are worth something on an idle machine only::
 
     python -m tests.benchmarks.families -o lines.jsonl
     python -m tests.benchmarks.families -o lines.jsonl --families openb-gpuspec33,mixed-l --seeds 1-9 --policies auto
@@ -41,6 +41,7 @@ from tests.benchmarks.goals import (
     optimal,
     over_known,
     placed,
+    placed_table,
     processor,
     share,
     weight_gap,
@@ -138,20 +139,18 @@ FAMILIES: dict[str, BenchmarkFamily] = {
         (PROVED,),
     ),
     "small-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
+        "three node types on 128 nodes, odd sizes on 256, mixed ones on 512",
         cut_out("hetero-s odd-s mixed-s", 8),
         (PROVED,),
     ),
     "hetero-m-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: three node types on 1,024 nodes",
+        "three node types, 1,024 nodes",
         cut_out("hetero-m", 8),
         (FULL_IN_TIME, Goal("placed, worst", placed, min, least=0.999)),
     ),
-    "odd-m-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: odd sizes on 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)
-    ),
+    "odd-m-redrawn": BenchmarkFamily("odd sizes, 1,024 nodes", cut_out("odd-m", 4), (FULL_IN_TIME,)),
     "mixed-l-redrawn": BenchmarkFamily(
-        "other seeds cut out of shipped instances: 1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
+        "1 to 8 GPUs on half-full equal nodes, 4,096 nodes",
         cut_out("mixed-l", 2),
         (FULL_IN_TIME,),
     ),
@@ -360,30 +359,27 @@ def said(run: Run, runs: Sequence[Run]) -> None:
 
 def tables(path: Path) -> str:
     """The tables of the page, from lines."""
-    lines = read_lines(path)
-    of = {name: [line for line in lines if _belongs(line, family)] for name, family in FAMILIES.items()}
-    there = {name: found for name, found in of.items() if found}
-    goals = {name: (FAMILIES[name].goals, found) for name, found in there.items()}
-    sweeps = {name: found for name, found in there.items() if not FAMILIES[name].started}
-    machines = dict.fromkeys(line.machine for line in lines if line.machine is not None)
-    made = [
-        f"* {each.processor}, {each.cores} cores, {each.system}, Python {each.python}, revision {each.revision}"
-        for each in machines
-    ]
+    lines, there = _by_family(path)
+    goals = {f"{name}: {FAMILIES[name].text}": (FAMILIES[name].goals, found) for name, found in there.items()}
     limits = sorted({f"{line.limit:g} s and {line.workers} threads" for line in lines})
-    words = [f"* **{name}**: {FAMILIES[name].text}" for name in there]
     return "\n".join(
         [
-            f"{len(lines)} lines; methods had {', '.join(limits)}. Machine and revision:",
-            "",
-            *made,
-            "",
-            *words,
+            f"{len(lines)} lines; methods had {', '.join(limits)}.",
             "",
             *goals_table(goals),
-            *methods_table(sweeps),
+            *placed_table(_swept(there)),
         ]
     )
+
+
+def _by_family(path: Path) -> tuple[list[RunRecord], dict[str, list[RunRecord]]]:
+    lines = list(read_lines(path))
+    of = {name: [line for line in lines if _belongs(line, family)] for name, family in FAMILIES.items()}
+    return lines, {name: found for name, found in of.items() if found}
+
+
+def _swept(families: dict[str, list[RunRecord]]) -> dict[str, list[RunRecord]]:
+    return {name: found for name, found in families.items() if not FAMILIES[name].started}
 
 
 def _belongs(line: RunRecord, family: BenchmarkFamily) -> bool:
@@ -409,7 +405,7 @@ def main() -> None:
         parser.error(f"families: found {', '.join(unknown)}, expected some of {', '.join(FAMILIES)}")
     try:
         if options.tables is not None:
-            print(tables(options.tables))
+            print(tables(options.tables), "", *methods_table(_swept(_by_family(options.tables)[1])), sep="\n")
         else:
             carry_out(options, names)
     except PlacerError as error:

@@ -223,9 +223,26 @@ def methods_table(families: Mapping[str, Sequence[RunRecord]]) -> list[str]:
             good = [line for line in of_policy if line.error is None]
             failed = f" ({len(of_policy) - len(good)} failed)" if len(good) < len(of_policy) else ""
             cells = [shown(figure(good, beside, measure, gather), text) for measure, gather, text in COLUMNS.values()]
-            broken = sorted({rule for line in good for rule in line.violations}, key=lambda rule: int(rule[1:]))
-            rows.append([name, f"`{policy}`", f"{len(of_policy)}{failed}", *cells, ", ".join(broken) or "-"])
+            rows.append([name, f"`{policy}`", f"{len(of_policy)}{failed}", *cells, _broken(good) or "-"])
     return markdown(rows, left=2)
+
+
+def placed_table(families: Mapping[str, Sequence[RunRecord]]) -> list[str]:
+    """Markdown: placed weight of each method, or the rules that it breaks, of families with several methods."""
+    policies = list(dict.fromkeys(line.policy for lines in families.values() for line in lines))
+    rows = [["family", *(f"`{policy}`" for policy in policies)]]
+    for name, lines in families.items():
+        beside = references(lines)
+        of = [[line for line in lines if line.policy == policy and line.error is None] for policy in policies]
+        if len({line.policy for line in lines}) > 1:
+            rows.append(
+                [name, *(_broken(good) or shown(figure(good, beside, placed, median), "{:.2%}") for good in of)]
+            )
+    return markdown(rows, left=1)
+
+
+def _broken(lines: Sequence[RunRecord]) -> str:
+    return ", ".join(sorted({rule for line in lines for rule in line.violations}, key=lambda rule: int(rule[1:])))
 
 
 def goals_table(families: Mapping[str, tuple[Sequence[Goal], Sequence[RunRecord]]]) -> list[str]:
@@ -241,6 +258,7 @@ def goals_table(families: Mapping[str, tuple[Sequence[Goal], Sequence[RunRecord]
             found = figure(good, beside, goal.measure, goal.gather) if len(good) == len(mine) else None
             said = "" if found is None else "yes" if goal.reached(found) else "**no**"
             rows.append([name, goal.text, goal.wanted, shown(found, goal.shown), str(len(mine)), said])
+            name = ""  # once for all of its goals
     return [*markdown(rows, left=2), ""] if len(rows) > 1 else []
 
 

@@ -37,6 +37,8 @@ COMMANDS = {
     "repair": ["--lost", "n0"],
     "audit": [],
     "compare": [],
+    "defrag": ["--want", "1 x 1 x cpu=15 @ kubernetes.io/hostname"],
+    "queue": ["--cost"],
 }
 
 

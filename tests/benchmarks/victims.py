@@ -27,7 +27,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from placer.cores import usable_cores
@@ -316,31 +315,27 @@ def _figure(goal: Goal, lines: Sequence[Line]) -> float | None:
 
 
 def victims_table(lines: Iterable[Line]) -> list[str]:
-    """Who got in and who went for it: a row per family, size and method, sums over the seeds."""
-    heads = "family", "method", "nodes", "runs", "gangs that wait", "got in", "victims", "for nothing", "moves"
-    rows = [[*heads, "above budgets", "least reached", "proved", "first s, worst", "processor s, median", "breaks"]]
-    found: dict[tuple[str, int, str], list[Line]] = defaultdict(list)
+    """Who got in and who went for it: a row per family and method, sums over sizes and seeds."""
+    heads = "family", "method", "runs", "gangs that wait", "got in", "victims", "for nothing", "moves"
+    rows = [[*heads, "above budgets", "proved", "first s, worst", "breaks"]]
+    found: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
-        found[line["family"], line["nodes"], line["method"]].append(line)
-    for (family, nodes, method), runs in sorted(found.items(), key=lambda row: _order(*row[0])):
+        found[line["family"], line["method"]].append(line)
+    for (family, method), runs in sorted(found.items(), key=lambda row: _order(*row[0])):
         good = [run for run in runs if "error" not in run]
         failed = f" ({len(runs) - len(good)} failed)" if len(good) < len(runs) else ""
         names = "waiting", "admitted", "victims", "nothing", "moves", "budgets"
         sums = [f"{sum(run[name] for run in good):,}" for name in names]
-        marks = [_count(good, name) for name in ("reached", "proved")]
         first = [run["first"] for run in good if run.get("first") is not None]
-        times = [
-            shown(max(first, default=None), "{:.1f}"),
-            shown(median([run["processor"] for run in good]) if good else None, "{:.1f}"),
-        ]
         broken = in_order(Counter(rule for run in good for rule in run["breaks"]))
         breaks = ", ".join(f"{rule} in {count}" for rule, count in broken.items()) or "-"
-        rows.append([family, f"`{method}`", f"{nodes:,}", f"{len(runs)}{failed}", *sums, *marks, *times, breaks])
+        worst = shown(max(first, default=None), "{:.1f}")
+        rows.append([family, f"`{method}`", f"{len(runs)}{failed}", *sums, _count(good, "proved"), worst, breaks])
     return markdown(rows, left=2)
 
 
-def _order(family: str, nodes: int, method: str) -> tuple[int, int, int]:
-    return list(FAMILIES).index(family), nodes, METHODS.index(method)
+def _order(family: str, method: str) -> tuple[int, int]:
+    return list(FAMILIES).index(family), METHODS.index(method)
 
 
 def _count(lines: Sequence[Line], name: str) -> str:
@@ -351,14 +346,9 @@ def _count(lines: Sequence[Line], name: str) -> str:
 
 def tables(lines: Sequence[Line]) -> str:
     """The tables of the page."""
-    good = [line for line in lines if "error" not in line]
-    machines = dict.fromkeys(
-        "* {processor}, {cores} cores, {system}, Python {python}, revision {revision}".format(**line["machine"])
-        for line in good
-    )
-    threads = sorted({line["workers"] for line in good})
-    head = f"{len(lines)} lines; {', '.join(map(str, threads))} threads. Machine and revision:"
-    return "\n".join([head, "", *machines, "", *goals_table(lines), "", *victims_table(lines)])
+    threads = sorted({line["workers"] for line in lines if "error" not in line})
+    head = f"{len(lines)} lines; {', '.join(map(str, threads))} threads."
+    return "\n".join([head, "", *goals_table(lines), "", *victims_table(lines)])
 
 
 def main() -> int:

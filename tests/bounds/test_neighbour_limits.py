@@ -117,6 +117,19 @@ def test_one_pod_per_host_opens_as_many_nodes() -> None:
     assert value(pods(zones("aabbcc"), 5, Neighbours()), "packedNodes") == (2, 2)
 
 
+@pytest.mark.parametrize(("count", "skew", "opened"), [(5, 1, 5), (5, 2, 3), (9, 1, 6), (14, 2, 6)])
+def test_pods_spread_over_hosts_open_as_many_nodes(count: int, skew: int, opened: int) -> None:
+    """With more pods than so many for each host every host has one."""
+    world = zones("aabbcc")
+    for number in range(count):
+        asks = spread("host", skew, app="web")
+        world.pod(f"p{number}", labels={"app": "web"}, asks=asks)
+    dense = make_dense(world.instance())
+    assert value(dense, "packedNodes") == (opened, opened)
+    world.pod("runs", labels={"app": "web"}, state=PodState.BOUND, node="n0")
+    assert value(make_dense(world.instance()), "packedNodes")[1] <= opened
+
+
 @pytest.mark.parametrize(("name", "apart_from", "best"), [("span", True, 2), ("span", False, 1), ("locality", True, 8)])
 def test_one_pod_per_host_takes_as_many_leaves(name: str, apart_from: bool, best: int) -> None:
     world = zones("aabb")

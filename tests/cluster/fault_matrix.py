@@ -1,20 +1,18 @@
 """The matrix of faults: what may go wrong with each request of a pass, and with which exit code the pass ends then.
 
 The tests of ``tests/cluster/test_faults_matrix_live.py`` try every cell against a real API server; ``models/faults.md``
-lists them (``python -m tests.cluster.fault_matrix`` writes it anew).
+sums them up (``python -m tests.cluster.fault_matrix`` prints each).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.cluster.proxy import Rule, Spoil
 
-__all__ = ["ADMISSION", "CELLS", "FAULTS", "PAGE", "PHASES", "Admission", "Cell", "Fault", "Phase", "page"]
+__all__ = ["CELLS", "FAULTS", "PHASES", "Cell", "Fault", "Phase"]
 
-PAGE = Path(__file__).parents[2] / "models" / "faults.md"
 _ALWAYS = 1_000_000
 
 
@@ -155,141 +153,6 @@ def _cells() -> Iterator[Cell]:
                 yield from (Cell(phase, fault, always) for always in ((False, True) if what.lasting else (False,)))
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Something by which a kubelet may reject a pod that the API server has let be bound to its node.
-
-    Parameters
-    ----------
-    says
-        What the kubelet looks at.
-    reasons
-        ``status.reason`` of a pod that it rejects for it (:func:`placer.cluster.reading.views.is_rejection`).
-    answer
-        What keeps such a pod from being bound there, and what remains.
-    tests
-        Where that is held.
-    """
-
-    says: str
-    reasons: tuple[str, ...]
-    answer: str
-    tests: tuple[str, ...] = ()
-
-
-_C3, _REFUSED = "tests/rules/test_c3_eligibility.py", "tests/instance/test_unsupported.py"
-
-#: What kubelets of Kubernetes 1.35 look at. Source: the handlers that ``pkg/kubelet/kubelet.go`` lists.
-ADMISSION: tuple[Admission, ...] = (
-    Admission(
-        "room: cpu, memory, ephemeral storage, number of pods, extended resources, huge pages; overhead of a "
-        "RuntimeClass, "
-        "resources of the pod level and sidecars counted in",
-        ("OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "OutOfhugepages-2Mi", "OutOfnvidia.com/gpu"),
-        "modelled: C2; checked again before each binding. What a kubelet holds that no pod shows (static pods not "
-        "mirrored "
-        "yet, a device that failed since) is left to the memory",
-        ("tests/rules/test_c2_capacity.py", "tests/instance/test_requests.py"),
-    ),
-    Admission("host ports", ("NodePorts",), "modelled: C2", ("tests/rules/test_c2_capacity.py",)),
-    Admission("node selector and affinity; `spec.nodeName`", ("NodeAffinity", "NodeName"), "modelled: C3", (_C3,)),
-    Admission("taints `NoExecute`", ("TaintToleration",), "modelled: C3", (_C3,)),
-    Admission(
-        "operating system: `spec.os`, and a label `kubernetes.io/os` of the pod",
-        ("PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch"),
-        "modelled: C3; `Unsupported` where no node is of that system, or the two differ",
-        (_REFUSED,),
-    ),
-    Admission(
-        "pressure of memory, disk or processes",
-        ("Evicted",),
-        "modelled: C3, as far as the node has the taint by which its controller says so; until then left to the "
-        "memory. "
-        "`Evicted` counts by its message alone, since pods that ran are evicted, too",
-        (_C3, "tests/cluster/test_rejections.py"),
-    ),
-    Admission(
-        "the node shuts down",
-        ("NodeShutdown",),
-        "modelled: C3, as soon as the node says that it is not ready; until then left to the memory",
-        (_C3,),
-    ),
-    Admission(
-        "NUMA zones: cpus, memory and devices aligned by the Topology Manager",
-        ("TopologyAffinityError", "UnexpectedAdmissionError"),
-        "modelled: C10, where a NodeResourceTopology tells of the node's zones and policy; else left to the memory",
-        ("tests/rules/test_c10_numa.py",),
-    ),
-    Admission(
-        "whole physical cores (`full-pcpus-only` of the CPU Manager)",
-        ("SMTAlignmentError",),
-        "left to the memory: no object tells of the option, nor of threads per core",
-    ),
-    Admission(
-        "kernel parameters",
-        ("SysctlForbidden",),
-        "`Unsupported` where one is not among those that every kubelet lets pods set",
-        (_REFUSED,),
-    ),
-    Admission(
-        "devices by claim (DRA)",
-        ("UnexpectedAdmissionError",),
-        "`Unsupported`",
-        (_REFUSED,),
-    ),
-    Admission(
-        "volumes that a node may have attached at most",
-        ("VolumeAttachmentLimitExceeded",),
-        "left to the memory: CSINodes are not read; a claim that is not bound is `Unsupported`, one that is bound "
-        "decides by its "
-        "volume's node affinity (C3). Kubelets before 1.35 do not reject the pod, it waits for its volume",
-        (_REFUSED,),
-    ),
-    Admission(
-        "AppArmor on a host that has none",
-        ("AppArmor",),
-        "left to the memory: no object tells. (A seccomp profile that is not there, a user namespace, a runtime "
-        "handler that is "
-        "not installed: no kubelet rejects a pod for these; it is admitted, and its containers do not start)",
-    ),
-    Admission(
-        "`supplementalGroupsPolicy: Strict` on a runtime that does not know it",
-        ("SupplementalGroupsPolicyNotSupported",),
-        "left to the memory",
-    ),
-    Admission(
-        "features that the kubelet has off, or does not declare: resources of the pod level, sidecars before 1.29",
-        ("PodLevelResourcesNotSupported", "PodFeatureUnsupported", "InitContainerRestartPolicyForbidden"),
-        "left to the memory: a kubelet's feature gates are in no object. Swap is no ground: no kubelet rejects a "
-        "pod for it",
-    ),
-    Admission(
-        "what the kubelet itself does not know: its own Node, a predicate that failed for no reason it can name",
-        ("InvalidNodeInfo", "UnknownReason", "UnexpectedPredicateFailureType"),
-        "left to the memory",
-    ),
-)
-
-_UNHEARD = """
-A pod that its kubelet rejects later than a pass waits (`--settle`, 5 s; it ends as soon as all have
-answered), and that its controller deletes at once, is heard of all the same. A loop (`--every`) waits for no kubelet:
-it has its watches open between passes, too. A gang stays recorded until its kubelets have answered, so that one of
-which a pod is rejected is half-bound to the next pass. A pass records the pods that it has bound and no kubelet has
-answered for; where one of them is gone by the next pass, that asks the server what has happened to failed pods since
-(`placer/cluster/reading/unanswered.py`, `tests/cluster/test_unanswered.py`). It takes a second or two, and only then.
-A server remembers about 75 s, and longer where less than a hundred pods change meanwhile; where it has forgotten, is
-silent, or was set back, nothing is assumed, and the line says so (`told.troubles`): such a pod may be bound again, to
-the same node if it is the best one still, which costs one binding a pass, of that workload.
-
-That a uid that was bound is gone, and its controller has made another pod, is by itself not taken for a rejection: a
-controller that restarts a whole gang (a JobSet, a Job of Volcano, a LeaderWorkerSet) leaves just the same behind, and
-healthy gangs would wait for it, twice as long each time. What kubelets say in Events says no more: of a pod that is
-gone it does not name the controller.
-
-Whose a pod is, and by `spec.nodeName` also where it goes, its author may write; so may a kubelet be made to
-reject it. What the pods of one namespace had rejected has four nodes cool down at a time at most, the latest.
-"""
-
 _SAYS_NO = frozenset(("garbled", "401", "403", "404"))
 #: Requests without which there is no pass, to the faults after the first of which it ends; others are tried again.
 _FAIL: Mapping[str, frozenset[str]] = {
@@ -325,96 +188,6 @@ _BINDING: Mapping[str, tuple[int, int]] = {
 CELLS = tuple(_cells())
 
 
-def page() -> str:
-    """The page that lists the matrix."""
-    lines = [
-        "# Faults, and the reaction of a pass",
-        "",
-        "Every kind of request of a pass, from the Lease to the last Event, with every fault that may happen to it,",
-        "tried against a real API server behind a proxy that delays, drops, forwards late,",
-        "refuses and stalls (`tests/cluster/test_faults_matrix_live.py`; `python -m tests.cluster.fault_matrix` makes",
-        "this page). The test command tries a part of the cells, `.ci/exhaustive` the others. After each,",
-        "whatever the exit code:",
-        "",
-        "- no pod was bound twice: counted at the proxy, by uid;",
-        "- no node has more than it can hold;",
-        "- where a gang is half-bound the pass ended with 6, and its pods have a condition that says so, unless",
-        "  conditions cannot be written, or the server has said that all is bound (then it is `unseen`);",
-        "- after three passes that nothing disturbs all is bound that `placer solve` could bind at the beginning.",
-        "",
-        "## Faults",
-        "",
-        "| fault | what happens to a request |",
-        "| --- | --- |",
-        *(f"| {name} | {fault.says} |" for name, fault in FAULTS.items()),
-        "",
-        "An expired token gives a 401, too, so the credentials are read again first: token file, kubeconfig, plug-in. "
-        "If they have changed, the request is repeated without a fault (`tests/cluster/test_credentials_live.py`).",
-        "",
-        "## Exit codes",
-        "",
-        "Of a pass in which it happens once / to every such request. A dash: it makes no difference there.",
-        "",
-        "| request | " + " | ".join(FAULTS) + " |",
-        "| --- |" + " --- |" * len(FAULTS),
-        *(f"| {name}: {phase.says} | " + " | ".join(_codes(name)) + " |" for name, phase in PHASES.items()),
-        "",
-        "## Evictions",
-        "",
-        "Answers to an eviction, and the reaction of passes and `--apply` "
-        "(`placer/cluster/writing/eviction.py`); `tests/cluster/test_disturbed_live.py` draws",
-        "them at random, with budgets, and with controllers that make again what went late, under other names, "
-        "or never: nothing is",
-        "evicted twice, or for nothing, and every plan is carried out or reported.",
-        "",
-        "| answer | before anything has gone | after |",
-        "| --- | --- | --- |",
-        "| 429 for a disruption budget | ends the plan, nothing is evicted | tried for 30 s, then the evicted "
-        "pods are reported |",
-        "| 429, the server has no time | tried for 10 s | tried for 30 s |",
-        "| 403, 422 and others of one request | ends the plan | ends the plan, the evicted pods are reported |",
-        "| 404, or another pod of the name | it is gone already | the same |",
-        "| 5xx, no answer | the pod is read; one that is not ending is tried again, by its uid | the same |",
-        "",
-        "A pass or call that is killed between two evictions, before the first, or with the last "
-        "(`tests/cluster/test_disturbing_killed_live.py`): for whom room is made and where moved",
-        "pods go is in the ConfigMap before the first eviction. No pod is evicted twice; the next pass resumes, or "
-        "reports that it does not; moved pods get their room, though a more urgent one waits.",
-        "If one pod of a gang was evicted and another runs, no room is kept: the next pass completes the gang, "
-        "and looks again for pods to evict.",
-        "",
-        "## Releases",
-        "",
-        "With `--enforce gates` a pod gets its node by two requests, the nomination and the release "
-        "(`placer/cluster/writing/release.py`). `tests/cluster/test_gates_faults_live.py` has each fault",
-        "above happen to each of them, and kills a pass between two pods of a gang: nothing is released twice; a gang "
-        "of which a part is released ends the pass with 6 and comes",
-        "first in the next one. A pod that is nominated and not released loses its nomination, at the latest in the "
-        "next pass: a real kube-scheduler keeps other pods off that room until then.",
-        "",
-        "## What kubelets reject",
-        "",
-        "A kubelet may reject a pod that is bound to its node. Causes in Kubernetes 1.35, and the answer of placer:",
-        "a rule by which the pod is not placed there, a refusal (`Unsupported`), or, where no object tells, the "
-        "*memory*: the",
-        "node cools down after the first rejection of a workload, and after one by a second node the workload "
-        "backs off",
-        "(`placer/cluster/reading/rejections.py`, `tests/cluster/test_rejections.py`, "
-        "`tests/cluster/test_faults_kubelets_live.py`).",
-        "",
-        "| the kubelet looks at | `status.reason` | placer | held by |",
-        "| --- | --- | --- | --- |",
-        *(
-            f"| {each.says} | {', '.join(f'`{reason}`' for reason in each.reasons)} | {each.answer} | "
-            f"{', '.join(f'`{name}`' for name in each.tests)} |"
-            for each in ADMISSION
-        ),
-        _UNHEARD.rstrip(),
-        "",
-    ]
-    return "\n".join(lines)
-
-
 def _codes(phase: str) -> Iterator[str]:
     for fault in FAULTS:
         found = [str(cell.code) for cell in CELLS if (cell.phase, cell.fault) == (phase, fault)]
@@ -422,4 +195,6 @@ def _codes(phase: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    print(f"| request, one fault / always | {' | '.join(FAULTS)} |")
+    for name, phase in PHASES.items():
+        print(f"| {name}: {phase.says} | {' | '.join(_codes(name))} |")

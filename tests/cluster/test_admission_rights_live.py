@@ -37,6 +37,11 @@ VOLCANO = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 UPSTREAM = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 TOLERATE = [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]
+RECORDS = "/api/v1/namespaces/placer/configmaps"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
+#: About as much as all annotations of an object may have.
+LONG = "x" * 250_000
+SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "uid-of-owner"}
 
 
@@ -53,8 +58,12 @@ class Attempt:
     def status(self, api: Api) -> int:
         """The answer of the server: 200 where it would do it."""
         mark = "&" if "?" in self.path else "?"
+        body = self.body
+        if self.method == "PUT":
+            version = api.get(self.path)["metadata"]["resourceVersion"]
+            body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         try:
-            api.call(self.method, f"{self.path}{mark}dryRun=All", self.body, self.kind)
+            api.call(self.method, f"{self.path}{mark}dryRun=All", body, self.kind)
         except Refused as refusal:
             return refusal.status
         return 200
@@ -81,11 +90,11 @@ def binding(pod: str, **metadata: Any) -> Document:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod, **metadata}, "target": target}
 
 
-def event(controller: str) -> Document:
+def event(controller: str, **metadata: Any) -> Document:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": "forged", "namespace": "default"},
+        "metadata": {"name": "forged", "namespace": "default", **metadata},
         "eventTime": "2026-11-27T12:00:00.000000Z",
         "reportingController": controller,
         "reportingInstance": "forged-1",
@@ -94,6 +103,16 @@ def event(controller: str) -> Document:
         "type": "Normal",
         "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "own"},
     }
+
+
+def record(name: str = "placer-gangs", **metadata: Any) -> Document:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "placer", **metadata}}
+
+
+def lease(name: str = "placer", **spec: Any) -> Document:
+    held = {"holderIdentity": "me", "leaseDurationSeconds": 15, **spec}
+    metadata = {"name": name, "namespace": "placer"}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": held}
 
 
 def group_condition(kind: str) -> Document:
@@ -169,6 +188,20 @@ TAKEN = [
     Attempt("Volcano: finalizers", "PATCH", f"{VOLCANO}/train", {"metadata": {"finalizers": ["example.com/never"]}}),
     Attempt("PodGroup: condition", "PATCH", f"{UPSTREAM}/train/status", group_condition("DisruptionTarget")),
     Attempt("Event of another", "POST", EVENTS, event("kubelet"), JSON),
+    Attempt("Event with a long annotation", "POST", EVENTS, event("placer", annotations={"a": LONG}), JSON),
+    Attempt("Event with a long field", "POST", EVENTS, event("placer") | {"regarding": {"fieldPath": LONG}}, JSON),
+    status_of("long message", "own", {"conditions": [SCHEDULED | {"message": LONG}]}),
+    Attempt("Volcano: long message", "PATCH", f"{VOLCANO}/train", {"status": {"conditions": [{"message": LONG}]}}),
+    Attempt("own: marked", "POST", f"{PODS}/own/binding", binding("own", annotations={"placer.dev/room": "n1"}), JSON),
+    Attempt("running: deleted at once", "DELETE", f"{PODS}/running?gracePeriodSeconds=0"),
+    Attempt("ConfigMap of any name", "POST", RECORDS, record("filler-1"), JSON),
+    Attempt("record as ever it is", "PUT", f"{RECORDS}/placer-gangs", record() | {"immutable": True}, JSON),
+    Attempt("record with labels", "PUT", f"{RECORDS}/placer-gangs", record(labels={"a": "b"}), JSON),
+    Attempt("record held", "PUT", f"{RECORDS}/placer-gangs", record(finalizers=["example.com/never"]), JSON),
+    Attempt("Lease of any name", "POST", LEASES, lease("filler-1"), JSON),
+    Attempt("Lease for years", "PUT", f"{LEASES}/placer", lease(leaseDurationSeconds=2**31 - 1), JSON),
+    Attempt("Lease for the last time", "PUT", f"{LEASES}/placer", lease(leaseTransitions=2**31 - 1), JSON),
+    Attempt("Lease with a long holder", "PUT", f"{LEASES}/placer", lease(holderIdentity=LONG), JSON),
 ]
 #: Requests that passes need, and that the policies let through.
 LEFT = [
@@ -198,12 +231,15 @@ LEFT = [
     Attempt("Volcano: status", "PATCH", f"{VOLCANO}/train", {"status": {"phase": "Inqueue"}}),
     Attempt("PodGroup: scheduled", "PATCH", f"{UPSTREAM}/train/status", group_condition("PodGroupInitiallyScheduled")),
     Attempt("Event", "POST", EVENTS, event("placer"), JSON),
+    Attempt("record", "PUT", f"{RECORDS}/placer-gangs", record(), JSON),
+    Attempt("Lease", "PUT", f"{LEASES}/placer", lease(), JSON),
 ]
 
 
 def things() -> Iterator[Document]:
     """A pod of each kind, and gangs."""
     yield node("n1")
+    yield from (record(), lease())
     yield from (pod_group("train", minMember=2), upstream(name="train", **upstream_gang(2)))
     yield live_pod("own", cpu=1)
     yield live_pod("running", node="n1", cpu=1, status={"phase": "Running", **condition("Ready", "True")})

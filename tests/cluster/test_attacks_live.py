@@ -11,7 +11,7 @@ from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
-from tests.cluster.proxy import Proxy
+from tests.cluster.proxy import Proxy, Spoil
 from tests.support import Document, node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
@@ -97,3 +97,30 @@ def test_room_is_over_for_a_pod_that_is_made_larger_once_it_is_promised(cluster:
     assert done["room"] == "over"
     assert "room is held no longer for default/train-0, default/train-1" in done["disruption"]["trouble"]
     assert not GAINING & bound(cluster).keys()
+
+
+BUDGET = {"maxUnavailable": "100%", "selector": {"matchLabels": {"app": "cheap"}}}
+ALLOWS = {"disruptionsAllowed": 9, "currentHealthy": 9, "desiredHealthy": 0, "expectedPods": 9, "observedGeneration": 1}
+
+
+@pytest.mark.parametrize("way", ["two budgets", "a refusal"])
+def test_who_makes_its_cheapest_pod_one_that_nobody_can_evict_keeps_nobody_from_room(
+    cluster: Api, run: Run, proxy: Proxy, way: str
+) -> None:
+    """Else the pass would ask for that one each time, be refused, and make room for nobody."""
+    cluster.create(priority_class("lowest", 1), priority_class("low", 10), priority_class("high", 1000))
+    cluster.create(*(node(f"n{number}", cpu=8) for number in range(2)))
+    running = [
+        owned("cheap", "cheap", "lowest", "n0", labels={"app": "cheap"}, cpu=8),
+        owned("fair", "fair", "low", "n1", cpu=8),
+    ]
+    cluster.create(*running, owned("train", "train", "high", cpu=8))
+    if way == "two budgets":
+        about = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": BUDGET, "status": ALLOWS}
+        cluster.create(*({**about, "metadata": {"name": name}} for name in ("one", "other")))
+    else:
+        proxy.rule = lambda _method, path, _times: Spoil(403) if path.endswith("/cheap/eviction") else None
+    allowed(cluster, **EVICT)
+    with Controllers(cluster, running).running():
+        assert run()["disruption"]["evicted"] == ["default/fair"]
+    assert bound(cluster) == {"cheap": "n0", "train": "n1"}

@@ -137,6 +137,15 @@ def test_what_is_refused_is_not_tried_again(status: int) -> None:
     assert server.asked == ["POST"]
 
 
+@pytest.mark.parametrize("status", [409, 500])
+def test_a_pod_that_is_too_long_to_have_a_node_is_not_tried_again(status: int) -> None:
+    """As its author has made it: each try would keep a worker from others, for as long as a gang's grace lasts."""
+    why = 'Operation cannot be fulfilled on pods/binding "p": etcdserver: request is too large'
+    server = Server(said(status, why), pod=pod())
+    assert tried(server) == BindingResult(BIND, BindingState.REFUSED, f"{status} {why}")
+    assert (server.asked, server.fences) == (["POST"], [])
+
+
 def test_too_many_requests_waits_as_long_as_it_is_told() -> None:
     waits: list[float] = []
     server = Server(said(429, "slow down", after=3.0), said(429, "slow down", after=30.0), said(201))

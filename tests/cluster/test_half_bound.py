@@ -127,6 +127,7 @@ def disturbed(**told: Any) -> dict[str, str]:
         disturbed(reservations=[MOVED | {"moved": [[["default", "a"], ["uid", "owner", "n1", "{}"]]]}]),
         packed({}) | {"disruption": b64encode(gzip.compress(b"[]")[:10] + b"\xff" * 20).decode()},
         packed({}) | {"gangs": b64encode(gzip.compress(b'[{"group": ["", "default", "a"]}]')).decode()},
+        packed({}) | {"gangs": b64encode(gzip.compress(b"[" + b" " * 2**25 + b"]")).decode()},  # who had our token
     ],
 )
 def test_one_that_was_edited_by_hand_counts_as_absent_and_is_named(edited: dict[str, str]) -> None:

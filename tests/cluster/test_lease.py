@@ -163,6 +163,16 @@ def test_it_is_the_holders_duration_that_counts(leases: Leases, clock: Clock) ->
     assert clock.now - began == 40
 
 
+def test_who_had_our_token_for_a_moment_keeps_nobody_out_for_years(leases: Leases, clock: Clock) -> None:
+    """Both numbers are the largest that a server takes; one more, and it refuses each renewal."""
+    acquired(leases, clock, "thief")
+    leases.spec.update(leaseDurationSeconds=2**31 - 1, leaseTransitions=2**31 - 1)
+    began = clock.now
+    assert acquire(elector(leases, clock), clock)
+    assert clock.now - began == 60
+    assert (leases.spec["leaseDurationSeconds"], leases.spec["leaseTransitions"]) == (15, 1)
+
+
 def test_what_is_released_is_free_at_once(leases: Leases, clock: Clock) -> None:
     other = acquired(leases, clock, "other")
     assert other.release()

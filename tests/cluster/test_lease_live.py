@@ -104,6 +104,22 @@ def test_lost_in_the_middle_nothing_more_is_bound(
     assert cluster.get(f"{LEASES}/placer")["spec"]["holderIdentity"] == "thief"  # what is another's is not released
 
 
+def test_a_leader_that_stood_still_binds_nothing_once_its_lease_has_lapsed(
+    cluster: Api, passes: Passes, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine sleeps when the first binding goes out; only the clock tells it, and no answer of the server."""
+    slept, really = threading.Event(), LeaderElector.left.fget
+    assert really is not None
+    monkeypatch.setattr(LeaderElector, "left", property(lambda self: -20.0 if slept.is_set() else really(self)))
+    at_first_binding(monkeypatch, lambda _: slept.set())
+    cluster.create(node("n1", pods=200, cpu=200), *gang("a", 8))
+    passes("--bind-workers", "1", code=6)
+    assert len(bound(cluster)) == 1
+    slept.clear()
+    passes()
+    assert len(bound(cluster)) == 8
+
+
 @pytest.mark.exhaustive
 def test_renewals_that_are_refused_end_a_pass_before_another_begins(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from placer import preempt_pass
 from placer.cluster.reading.client import Response, Unanswered
 from placer.cluster.reading.snapshot import Identity
-from placer.cluster.writing.making_room import evict_pods
+from placer.cluster.writing.making_room import evict_pods, evictions_refused
 from placer.instance import Key
+from placer.scheduling_pass import Pass, PassOptions
+from placer.solve import solve
+from tests.support import instance_of, node, pod
 
 PODS = [Key("default", name) for name in "abc"]
 IDENTITIES = {key: Identity(f"uid-{key.name}", "1") for key in PODS}
@@ -45,7 +49,7 @@ class Server:
 )
 def test_a_mark_that_came_since_ends_the_plan(metadata: Mapping[str, Any], evicted: str, mark: str | None) -> None:
     server, gone = Server(metadata), list[Key]()
-    why = evict_pods(server, PODS, IDENTITIES, gone, 0.0, lambda: None)
+    why = evict_pods(server, PODS, IDENTITIES, gone, 0.0, lambda: None, [])
     assert [key.name for key in gone] == server.evicted == evicted.split()
     named = next((name for name in "abc" if name in metadata), "")
     assert why == (None if mark is None else f"Pod default/{named} is not evicted: {mark} protects it by now")
@@ -53,5 +57,33 @@ def test_a_mark_that_came_since_ends_the_plan(metadata: Mapping[str, Any], evict
 
 def test_a_server_that_does_not_answer_leaves_it_to_what_was_judged() -> None:
     server, gone = Server({"a": {"labels": {"volcano.sh/preemptable": "false"}}}, tells=False), list[Key]()
-    assert evict_pods(server, PODS[:1], IDENTITIES, gone, 0.0, lambda: None) is None
+    assert evict_pods(server, PODS[:1], IDENTITIES, gone, 0.0, lambda: None, []) is None
     assert gone == PODS[:1]
+
+
+TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+@pytest.mark.parametrize("message", [TWO, "etcdserver: request is too large"])
+def test_who_can_never_be_evicted_is_asked_for_once_and_named(message: str) -> None:
+    class Refusing(Server):
+        def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
+            answer = super().send(method, path, body, **options)
+            refused = method == "POST" and self.evicted[-1] in "ac"
+            return Response(500, json.dumps({"message": message}).encode()) if refused else answer
+
+    server, refused = Refusing({}), list[Key]()
+    why = evictions_refused(server, PODS, IDENTITIES, lambda: None, refused)
+    assert why == f"Pod default/a cannot be evicted: 500 {message}"
+    assert (server.evicted, [key.name for key in refused]) == (["a", "b", "c"], ["a", "c"])
+
+
+def test_of_groups_that_are_as_urgent_namespaces_take_turns() -> None:
+    """Four are tried in a pass: who has a thousand that nothing helps takes one place of each round."""
+    pods = [pod(f"e{number}", namespace="evil", cpu=8, spec={"priority": 7}) for number in range(9)]
+    others = [pod("fair", namespace="other", cpu=8, spec={"priority": 7}), pod("low", namespace="third", cpu=8)]
+    result = solve(instance_of(node("n1", cpu=8), pod("runs", node="n1", cpu=8), *pods, *others), method="greedy")
+    maker = object.__new__(preempt_pass._RoomMaker)
+    maker.done = Pass(PassOptions())
+    maker.done.result = result
+    assert [key.name for key in maker._waiting()] == ["e0", "fair", "e1", "e2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,7 +39,6 @@ from placer.cluster.writing.gang_ledger import write_record
 from placer.instance import GroupKey
 from placer.solve import solve
 from tests.cluster.caches import mine
-from tests.cluster.fault_matrix import ADMISSION
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.support import Document, node, pod
 
@@ -93,13 +93,13 @@ def test_no_node_cools_down_for_pods_that_placer_neither_bound_nor_released() ->
     assert of_ours(found, RecordedGangs()) == []
 
 
-def test_every_reason_of_kubelets_is_told_on_the_page_of_faults() -> None:
-    told = {reason for each in ADMISSION for reason in each.reasons}
+def test_every_reason_of_kubelets_is_on_the_page_of_faults() -> None:
+    page = (Path(__file__).parents[2] / "models" / "faults.md").read_text(encoding="utf-8")
+    rows = page[page.index("| the kubelet checks |") :].split("\n\n")[0].splitlines()[2:]
+    told = {reason for row in rows for reason in re.findall(r"`([^`]+)`", row.split("|")[2])}
     assert {reason for reason in told if not is_rejection(reason)} == {"Evicted"}
     assert is_rejection("Evicted", "Pod was rejected: The node had condition: [DiskPressure].")
     assert told >= views._REASONS
-    root = Path(__file__).parents[2]
-    assert all((root / name).is_file() for each in ADMISSION for name in each.tests)
 
 
 def test_a_pod_does_not_go_again_to_the_node_that_has_just_rejected_it_however_many_cool_down() -> None:
@@ -233,6 +233,22 @@ def test_a_namespace_takes_few_nodes_out_whatever_its_pods_say_they_are_of() -> 
     forged = [rejection(f"n{at:02}", -at, Workload("mallory", "Job", f"j{at}")) for at in range(1, 100)]
     known = remembered({}, [*forged, rejection("a", -200), rejection("b", -100, OTHER)], 300, NOW)
     assert cooling_nodes(known, 300, NOW) == {"n01", "n02", "n03", "n04", "a", "b"}
+
+
+def test_a_time_that_no_calendar_has_counts_as_of_long_ago() -> None:
+    """A server takes the year 0 from a kubelet; it must end no pass."""
+    odd = failed("a", "n1", "OutOfcpu")
+    odd["status"]["startTime"] = "0000-01-01T00:00:00Z"
+    (found,) = failed_pods(ListServer({"/api/v1/pods": [odd]}), "placer", 300)
+    assert remembered({}, [found], 300, NOW) == {}
+
+
+@pytest.mark.parametrize("reason", sorted(views.OF_THE_POD))
+def test_no_node_cools_down_for_a_feature_that_its_author_has_a_pod_ask_for(reason: str) -> None:
+    """Else a tenant closes nodes by name, with pods that placer bound; the workload alone keeps off."""
+    known = remembered({}, [rejection("n1", -1, JOB, reason), rejection("n2", -2, OTHER)], 300, NOW)
+    cooling = cooling_nodes(known, 300, NOW)
+    assert (cooling, kept_off(known, cooling)) == ({"n2"}, {JOB: "n1"})
 
 
 @pytest.mark.parametrize(

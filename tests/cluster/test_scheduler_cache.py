@@ -240,6 +240,18 @@ def test_what_two_kubelets_reject_takes_no_node_from_others(cache: SchedulerCach
     assert cache.refusal(alone("c"), [bind("c", "n2")]) is None
 
 
+@pytest.mark.parametrize(("phase", "free"), [("Failed", 8), ("Running", 4)])
+def test_a_pod_of_the_year_0_takes_of_its_node_what_it_asks_for(phase: str, free: int) -> None:
+    """Its kubelet writes that; the node would be planned with in each pass, and refused at each binding."""
+    cache = cache_of(node("n1", cpu=8), mine("c", cpu=free))
+    odd = {"phase": phase, "startTime": "0000-01-01T00:00:00Z"}
+    cache.pod_happened("ADDED", event(mine("odd", cpu=4), "n1", **odd))
+    assert cache.refusal(alone("c"), [bind("c", "n1")]) is None
+    cache.pod_happened("ADDED", event(mine("more", cpu=1), "n1", **odd | {"phase": "Running"}))
+    why = f"the room is gone on Node n1: cpu {free} of {free - 1} left"
+    assert cache.refusal(alone("c"), [bind("c", "n1")]) == why
+
+
 def test_a_pod_that_ran_and_failed_was_admitted(cache: SchedulerCache) -> None:
     cache.assume([bind("a", "n2")])
     cache.pod_happened("MODIFIED", event(mine("a", cpu=5), "n2", phase="Failed", startTime="2026-01-01T00:00:00Z"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +15,8 @@ from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response
 from placer.quantity import Resources
 from tests.cluster.api import PATIENCE, Api, Refused
-from tests.cluster.faults import PODS, at_first_binding, half_bound
-from tests.cluster.passes import Passes, bound, gang, overfull
+from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
+from tests.cluster.passes import Passes, bound, gang, leaves, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
@@ -226,15 +227,20 @@ RECORD = "/api/v1/namespaces/placer/configmaps/placer-gangs"
 
 
 def test_a_kubelets_long_text_and_a_record_that_was_edited_end_no_pass(cluster: Api, passes: Passes) -> None:
-    """A megabyte of reason in each of two pods, which placer has not bound; then one byte of the record."""
+    """A megabyte of reason in each of two pods, one of them rejected in the year 0; then one byte of the record."""
     odd = [live_pod(f"odd-{at}", namespace="evil", node=f"n{at}", cpu=1) for at in range(2)]
     cluster.create(*(node(f"n{at}") for at in range(4)), *odd)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     for at in range(2):
-        failed = {"phase": "Failed", "reason": "OutOf" + f"{at}" * 1_100_000, "startTime": now}
+        failed = {
+            "phase": "Failed",
+            "reason": "OutOf" + f"{at}" * 1_100_000,
+            "startTime": now if at else "0000-01-01T00:00:00Z",
+        }
         cluster.patch(f"/api/v1/namespaces/evil/pods/odd-{at}/status", {"status": failed})
     cluster.create(*gang("train", 2))
-    assert passes()["bound"] == 2
+    told = passes()
+    assert told["bound"] == 2
     data = cluster.get(RECORD)["binaryData"]
     assert len("".join(data.values())) < 2_000
     edited = data["unanswered"][:20] + ("A" if data["unanswered"][20] != "A" else "B") + data["unanswered"][21:]
@@ -269,3 +275,64 @@ def test_daemon_sets_of_which_no_pod_comes_keep_nobody_off(cluster: Api, passes:
     told = passes()
     assert told["bound"] == 4
     assert any("4 of namespace evil" in each for each in told["told"]["troubles"])
+
+
+def test_a_static_pod_that_names_a_gang_ties_it_to_no_rack(cluster: Api, passes: Passes) -> None:
+    """The kubelet of a rack without room makes it, in the namespace of the gang."""
+    mirror = live_pod("m", group="train", node="n-01-00", cpu=1)
+    mirror["metadata"]["annotations"] |= {"kubernetes.io/config.mirror": "x"}
+    cluster.create(*leaves(2, 1, cpu=8), live_pod("filler", node="n-01-00", cpu=7), mirror)
+    cluster.create(*gang("train", 4, tier=1, cpu=2))
+    told = passes()
+    assert told["bound"] == 4
+    assert {node for name, node in bound(cluster).items() if name.startswith("train")} == {"n-00-00"}
+
+
+def test_a_later_try_asks_all_rules_again(
+    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has no time for the first, and meanwhile somebody comes next to whom the pod may not be."""
+    caches: list[SchedulerCache] = []
+    before_bindings(monkeypatch, caches.append)
+
+    def rule(_method: str, path: str, times: int) -> Spoil | None:
+        if not path.endswith("/shy/binding") or times > 1:
+            return None
+        loud = steal(cluster, "loud", "n1", cpu=1, labels={"app": "loud"})
+        assert caches[0].wait(PATIENCE, lambda: caches[0].is_bound(loud))
+        return Spoil(503)
+
+    proxy.rule = rule
+    term = {"labelSelector": {"matchLabels": {"app": "loud"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster.create(node("n1", {"kubernetes.io/hostname": "n1"}), live_pod("shy", cpu=1, spec={"affinity": apart}))
+    told = passes(code=None)
+    assert bound(cluster) == {"loud": "n1"}
+    assert "anti-affinity" in told["left"]["Pod default/shy"]
+
+
+def test_pods_as_long_as_a_server_takes_cost_one_request_each(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    """With a node they would be longer: it answers with 409, as for a pod that has changed."""
+    cluster.create(node("n1"), live_pod("good", cpu=1))
+    pods, longest, too_long = "/api/v1/namespaces/evil/pods", 170_000, 180_000
+    cluster.make_namespaces("evil")
+    made = []
+    while too_long - longest > 8:
+        middle = (longest + too_long) // 2
+        pod = live_pod(f"p-{middle}", namespace="evil", cpu=1, annotations={"a": "x" * middle})
+        pod["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * 1_397_000}]
+        try:
+            made.append(cluster.call("POST", pods, pod)["metadata"]["name"])
+            longest = middle
+        except Refused:
+            too_long = middle
+    try:
+        told = passes("--gang-grace", "300")
+    finally:  # else nobody could delete them
+        for name in made:
+            cluster.patch(f"{pods}/{name}", {"metadata": {"annotations": None}})
+    assert "good" in bound(cluster)
+    assert f"Pod evil/p-{longest}" in told["left"]
+    assert all("request is too large" in why for why in told["left"].values())
+    asked = Counter(path for _, path in proxy.asked.elements() if path.endswith("/binding"))
+    assert set(asked.values()) == {1}

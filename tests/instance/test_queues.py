@@ -135,6 +135,21 @@ def test_a_pod_without_a_volcano_group_is_only_in_the_queue_it_names() -> None:
     assert queue_of(*docs, pod("p", group="absent", annotations={QUEUE: "q"})) == "q"
 
 
+@pytest.mark.parametrize("owner", [{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}, None])
+def test_a_static_pod_is_in_no_queue(owner: dict[str, str] | None) -> None:
+    """Its kubelet makes it, in any namespace: one that is compromised would use up any queue."""
+    notes = {QUEUE: "q"} | ({} if owner else {"kubernetes.io/config.mirror": "x"})
+    static = pod("s", node="n1", cpu=8, annotations=notes, metadata={"ownerReferences": [owner] if owner else []})
+    instance = instance_of(
+        node("n1", cpu=16), queue("q", {"cpu": 8}), static, pod("p", cpu=8, annotations={QUEUE: "q"})
+    )
+    assert instance.pods[Key("default", "s")].queue is None
+    assert codes(instance) == [("FieldIgnored", "Pod default/s")]
+    result = solve(instance, method="greedy", time_limit=None)
+    assert result.placement is not None
+    assert len(result.placement.node_of) == 1
+
+
 def test_bound_and_terminating_pods_keep_their_queue() -> None:
     instance = instance_of(
         node("n1"),

@@ -352,7 +352,7 @@ def test_a_resource_that_only_devices_serve() -> None:
 
 
 def test_the_page_lists_every_field_that_is_refused() -> None:
-    table = READING.read_text(encoding="utf-8").partition("## What is refused\n")[2].partition("\n## ")[0]
+    table = READING.read_text(encoding="utf-8").partition("## Refusals\n")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert {field for cell in cells for field in re.findall(r"`([^`]+)`", cell)} == set(REFUSED)
 

@@ -10,13 +10,14 @@ import pytest
 
 from placer.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.dense import dense_builder
-from placer.instance import Instance
-from placer.methods.first_fit import first_fit
+from placer.instance import Instance, Pod
+from placer.methods.first_fit import _FirstFit, first_fit
 from placer.methods.greedy import multi_start
 from placer.result import Result, Termination, Verdict
 from placer.solve import solve
 from placer.verify import verify
 from tests.examples import seed_blocks
+from tests.hostile import HOSTILE
 from tests.support import instance_of, node, pod, pod_group, queue
 from tests.tiny import Tiny, crowded, crowded_network, tiny, tiny_network
 from tests.tiny_neighbours import tiny_neighbours
@@ -79,6 +80,24 @@ def test_namespaces_take_turns() -> None:
     assert "quiet/b" in map(str, placed)
 
 
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_namespace_whose_pods_cost_most_comes_last(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others' last pod is looked at after as many nodes for the hostile one, and those of its next pod."""
+    looks: list[str] = []
+    has_room = _FirstFit._has_room
+
+    def counted(fit: _FirstFit, pod: Pod, name: str) -> bool:
+        looks.append(pod.namespace)
+        return has_room(fit, pod, name)
+
+    monkeypatch.setattr(_FirstFit, "_has_room", counted)
+    nodes = [node(f"n{number}", cpu=8) for number in range(20)]
+    placed = first_fit(instance_of(*HOSTILE[kind](60), *nodes, *(pod(f"b{n}", cpu=1) for n in range(10))), NEVER)
+    assert sum(key.namespace == "default" for key in placed.node_of) == 10
+    mine = [number for number, namespace in enumerate(looks) if namespace == "default"]
+    assert mine[-1] <= 2 * len(mine) + len(nodes)
+
+
 def test_nothing_is_placed_when_there_is_no_time() -> None:
     assert first_fit(gang_and_singles(), Deadline(at=0.0)).bindings == ()
 
@@ -128,6 +147,10 @@ def test_reasons_without_end_are_not_decided(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wall_ends_work_and_then_nothing_else() -> None:
     with pytest.raises(OutOfTime), wall(Deadline.within(0.01)):
         endless()
+    begun = False
+    with pytest.raises(OutOfTime), wall(Deadline(at=0.0)):
+        begun = True
+    assert not begun
     with wall(Deadline.within(0.01)):
         pass
     with wall(NEVER):

@@ -239,6 +239,19 @@ def _runs(pid: int) -> bool:
         return False
 
 
+class Endless:
+    """Arguments that are never written to an end."""
+
+    def __reduce__(self) -> Any:
+        while True:
+            pass
+
+
+def test_no_task_is_written_beyond_the_deadline() -> None:
+    found = run_apart("searches:count", (Endless(),), print, deadline=time.monotonic() + 0.01)
+    assert found.how is ProcessEnd.KILLED
+
+
 @pytest.mark.parametrize("end", [ProcessEnd.KILLED, ProcessEnd.INTERRUPTED])
 def test_a_search_ends_that_its_caller_has_enough_of(end: ProcessEnd) -> None:
     asked: list[None] = []

@@ -4,6 +4,8 @@ import pytest
 
 from placer.instance.neighbours import Neighbours
 from placer.solve import solve
+from tests.hostile import HOSTILE, hostile_pod
+from tests.support import instance_of, node
 from tests.world import World, apart, near, spread, unit
 
 WEB = {"app": "web"}
@@ -139,3 +141,17 @@ def test_a_unit_that_another_of_the_placement_keeps_out_is_outcompeted() -> None
     (reason,) = _reasons(world).values()
     assert reason[0] == "Outcompeted"
     assert "others hold the only domain" in reason[1]
+
+
+def test_a_reason_does_not_grow_with_the_terms_that_others_have() -> None:
+    """Each pod on a node has a term of its own that keeps off a pod that waits."""
+    lengths = []
+    for hosts in (12, 24):
+        hostile = HOSTILE["broad_terms"](hosts)
+        running = [each | {"spec": {**each["spec"], "nodeName": f"n{at}"}} for at, each in enumerate(hostile)]
+        waiting = hostile_pod("waits", {"n": "waits"})
+        instance = instance_of(*(node(f"n{number}") for number in range(hosts)), *running, waiting)
+        (reason,) = solve(instance, method="greedy", time_limit=None).reasons.values()
+        assert reason.code == "PodAntiAffinity"
+        lengths.append(len(str(reason.message)))
+    assert lengths[1] < lengths[0] * 1.1

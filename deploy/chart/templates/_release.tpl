@@ -33,13 +33,13 @@ Replaces placer's names in an object by those of the release, at any depth: (lis
 {{- end -}}
 {{- end -}}
 
-{{/* Has an admission policy look at the account, scheduler name, class and namespace of the release: (list POLICY NAMES). */}}
+{{/* Has an admission policy look at the account, scheduler name, class, namespace and Lease of the release: (list POLICY NAMES). */}}
 {{- define "placer.admission" -}}
 {{- $names := index . 1 -}}
 {{- range (index . 0).spec.matchConditions -}}
 {{- if eq .name "ours" }}{{ $_ := set . "expression" (printf "request.userInfo.username == 'system:serviceaccount:%s:%s'" $names.place $names.full) }}{{ end -}}
 {{- end -}}
-{{- $said := dict "scheduler" $names.scheduler "class" $names.full "home" $names.place -}}
+{{- $said := dict "scheduler" $names.scheduler "class" $names.full "home" $names.place "lease" $names.lease -}}
 {{- range (index . 0).spec.variables -}}
 {{- if hasKey $said .name }}{{ $_ := set . "expression" (printf "'%s'" (get $said .name)) }}{{ end -}}
 {{- end -}}

@@ -12,7 +12,7 @@ room, so the room that they leave would most often be gone when it is to be used
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -33,6 +33,7 @@ __all__ = [
     "made_again",
     "only_ours",
     "owners",
+    "protecting",
     "rest_of",
     "trouble_with",
     "with_wanted",
@@ -77,17 +78,27 @@ def owners(snapshot: Snapshot, pods: Iterable[Key]) -> dict[Key, str]:
 
 
 def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instance:
-    """The instance in which pods of other schedulers, and of namespaces that are not ours to touch, are protected."""
-    pods = dict(instance.pods)
+    """The instance in which pods of other schedulers, of namespaces that are not ours to touch, and those that the
+    server never evicts, since two budgets mean them, are protected.
+    """
+    budgets = Counter(key for budget in instance.budgets if not budget.of_policy for key in budget.pods)
+    why = {key: "the server evicts no pod of two disruption budgets" for key, count in budgets.items() if count > 1}
     for text in snapshot.of_kind("Pod"):
         view = read_view(text, PodView)
-        pod = pods.get(view.key)
-        if pod is None or pod.state is not PodState.BOUND or pod.protected:
-            continue
         if view.spec.scheduler_name != snapshot.scheduler_name:
-            pods[view.key] = replace(pod, protected=f"its scheduler is {view.spec.scheduler_name or 'another one'}")
+            why[view.key] = f"its scheduler is {view.spec.scheduler_name or 'another one'}"
         elif not guards.admits(view.metadata.namespace):
-            pods[view.key] = replace(pod, protected="its namespace is not among those that may be touched")
+            why[view.key] = "its namespace is not among those that may be touched"
+    return protecting(instance, why)
+
+
+def protecting(instance: Instance, why: Mapping[Key, str]) -> Instance:
+    """The instance in which some pods that run are protected, each for a reason; those that are so already stay so."""
+    pods = dict(instance.pods)
+    for key, reason in why.items():
+        pod = pods.get(key)
+        if pod is not None and pod.state is PodState.BOUND and not pod.protected:
+            pods[key] = replace(pod, protected=reason)
     return replace(instance, pods=pods)
 
 

@@ -24,8 +24,8 @@ from datetime import datetime
 from placer.cluster.planning.reservations import placeholder
 from placer.cluster.reading.earlier_passes import Prepared, instance_in
 from placer.cluster.reading.snapshot import Snapshot
-from placer.disruption import without
 from placer.instance import GroupKey, Instance, Key
+from placer.instance.what_if import without
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Reason, Result

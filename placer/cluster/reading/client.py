@@ -131,6 +131,11 @@ class Response:
         """The message of a Status, or the beginning of the text."""
         return _message(self.text)
 
+    @property
+    def too_large(self) -> bool:
+        """Whether what was to be written is longer than the store takes, however often it is sent (409 or 500)."""
+        return self.status in (409, 500) and "request is too large" in self.message
+
 
 class Unlisted(ClusterError):
     """A page of a list was answered with another status than 200: the server does not know it, or no longer."""

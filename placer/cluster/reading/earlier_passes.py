@@ -454,7 +454,9 @@ def _keep_off(node: str, pod: dict[str, Any]) -> None:
 
 def instance_in(snapshot: Snapshot) -> Instance:
     """What a snapshot of a cluster states."""
-    return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
+    kept = snapshot.kept.pods if snapshot.kept is not None else None
+    name, gates = snapshot.scheduler_name, snapshot.gates
+    return make_instance(snapshot.objects(), scheduler_name=name, cluster=True, gates=gates, kept=kept)
 
 
 def changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], Change]) -> Snapshot:

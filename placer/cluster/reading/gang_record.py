@@ -44,6 +44,7 @@ from placer.cluster.reading.paths import segment
 from placer.cluster.reading.views import Workload
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Key
+from placer.words import some
 
 __all__ = [
     "MOST_BYTES",
@@ -75,6 +76,8 @@ MOST_BYTES = 650_000
 #: Bytes that values and keys of a ConfigMap may take together, and a little less that is written: its metadata counts
 #: with them for some servers.
 _MOST_OF_ALL = 2**20 - 2**14
+#: Most bytes of a part once it is unpacked: a megabyte of zeros takes a thousandth of it in the ConfigMap.
+_MOST_UNPACKED = 2**25
 #: How hard parts are packed: where a tenant writes near repeats, the most takes twenty times as long for little less.
 _EFFORT = 4
 #: How the key begins of what could not be read.
@@ -398,7 +401,7 @@ def record_troubles(record: RecordedGangs, namespace: str, name: str) -> list[st
     namespace, name
         Of the ConfigMap.
     """
-    keys = ", ".join(sorted(record.apart))
+    keys = ", ".join(some(sorted(record.apart), len(_PARTS)))
     kept = f"ConfigMap {namespace}/{name}: found {keys}, which could not be read, expected that somebody looks at it"
     return [*record.unread, *([f"{kept} and deletes it"] if keys else ())]
 
@@ -608,7 +611,11 @@ def _text(told: object) -> str:
 
 
 def _read_text(text: str, kind: type[T]) -> T:
-    return msgspec.json.decode(gzip.decompress(b64decode(text)), type=kind)
+    unpacked = zlib.decompressobj(wbits=31)  # of gzip
+    found = unpacked.decompress(b64decode(text), _MOST_UNPACKED)
+    if not unpacked.eof:
+        raise ValueError(f"it ends too early, or is longer than {_MOST_UNPACKED:,} bytes")
+    return msgspec.json.decode(found, type=kind)
 
 
 # ------------------------------------------------------------------------- what is written, and checked when it is read

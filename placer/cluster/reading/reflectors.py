@@ -23,6 +23,7 @@ from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.snapshot import whole_kind
 from placer.cluster.reading.views import ObjectView, read_view
 from placer.cluster.reading.watch import NUDGE, Watch
+from placer.instance.kept_pods import KeptFacts
 from placer.kube.kinds import KindInfo
 
 __all__ = ["Changed", "Heard", "Reflectors"]
@@ -56,12 +57,18 @@ class Reflectors:
         what comes with the first list of a kind.
     heard
         Called before that with the object of every event, of which less is kept.
+
+    Attributes
+    ----------
+    kept
+        What is known of single objects.
     """
 
     def __init__(self, server: Follower, changed: Changed = lambda *_: None, heard: Heard = lambda *_: None) -> None:
         self._server, self._changed, self._heard = server, changed, heard
         self._of: dict[str, _Reflector] = {}
         self._asked: set[str] = set()
+        self.kept = KeptFacts()
         self._nudged = threading.Event()  # once nobody has to nudge the watches any more
         self._served: tuple[float, ServedKinds] | None = None
 

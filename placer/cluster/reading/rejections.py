@@ -28,7 +28,7 @@ from placer.cluster.reading.client import Server, listed
 from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
 from placer.cluster.reading.released import mark
 from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.views import PodView, Rejection, Workload, read_view
+from placer.cluster.reading.views import OF_THE_POD, PodView, Rejection, Workload, read_view
 from placer.instance import ANY_SCHEDULER, Key
 
 __all__ = [
@@ -218,11 +218,11 @@ def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
 def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
     """Nodes that get nothing new: their kubelet rejected a workload lately that no other one did.
 
-    Of each namespace the latest count, a few at most.
+    Of each namespace the latest count, a few at most; and none for a feature that the workload alone asks for.
     """
     since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
     for workload, each in known.items():
-        if not each.times:
+        if not each.times and each.reason not in OF_THE_POD:
             lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
     return {name for nodes in lately.values() for _, name in sorted(nodes)[-_MOST_COOLING:]}
 

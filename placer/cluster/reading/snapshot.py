@@ -31,6 +31,7 @@ from placer.cluster.reading.views import ObjectView, PodView, TopologyView, read
 from placer.errors import ClusterError
 from placer.instance import Key
 from placer.instance.instance_builder import read_nodes
+from placer.instance.kept_pods import KeptFacts
 from placer.instance.pod_states import HOLD_GATE
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.unread_kinds import LIMITS, UnreadLimit
@@ -118,6 +119,8 @@ class Snapshot:
         Resource to how many of it there are.
     gates
         Whether pods that have the hold gate alone are ours (``--enforce gates``).
+    kept
+        What is known of its objects, and is kept from one reading to the next; None: nothing.
     no_room
         Namespace to the pods of DaemonSets that are to come and for which no room is held, since it may hold no more.
     """
@@ -128,6 +131,7 @@ class Snapshot:
     counts: Mapping[str, int]
     gates: bool = False
     no_room: Mapping[str, int] = field(default_factory=dict)
+    kept: KeptFacts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
@@ -188,7 +192,9 @@ class Snapshot:
         BadInstance
             With every fault of every object.
         """
-        return validate(split([self.text()]), listed=True)
+        if self.kept is None:
+            return validate(split([self.text()]), listed=True)
+        return self.kept.objects.read(self.items, lambda items: replace(self, items=tuple(items)).text())
 
 
 class Lists(Protocol):
@@ -208,6 +214,7 @@ def take(
     *,
     gates: bool = False,
     served: ServedKinds | None = None,
+    kept: KeptFacts | None = None,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
 
@@ -225,6 +232,8 @@ def take(
         Whether pods that have the hold gate alone are ours.
     served
         Which kinds there are; default: it is asked for.
+    kept
+        What is known of objects from earlier snapshots; None: nothing is kept.
 
     Raises
     ------
@@ -233,6 +242,8 @@ def take(
     BadInstance
         An object has a field of a wrong type.
     """
+    if kept is not None:
+        kept.forget_unused()
     kinds = ServedKinds(server) if served is None else served
     taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists, kinds)
     for attribute in LISTED:
@@ -252,6 +263,7 @@ def take(
         counts=taker.counts,
         gates=gates,
         no_room=taker.no_room,
+        kept=kept,
     )
 
 

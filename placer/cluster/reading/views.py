@@ -6,6 +6,7 @@ events of a watch as bindings. What a *rule* looks at is read by the schemas of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -20,6 +21,7 @@ from placer.instance.pod_states import HOLD_GATE
 
 __all__ = [
     "NODE_FIELD",
+    "OF_THE_POD",
     "DaemonSetCounts",
     "DaemonSetView",
     "KubeletAnswer",
@@ -38,17 +40,12 @@ __all__ = [
 Item = TypeVar("Item")
 View = TypeVar("View", bound="ObjectView")
 
-#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet``
-#: (lifecycle, cm, eviction, sysctl, nodeshutdown, volume manager).
-_REASONS = frozenset(
+#: ``status.reason`` of pods that a kubelet did not admit for a feature that they alone ask of it: their author chooses
+#: it, and the node takes all others.
+OF_THE_POD = frozenset(
     (
         "AppArmor",
         "InitContainerRestartPolicyForbidden",
-        "InvalidNodeInfo",
-        "NodeAffinity",
-        "NodeName",
-        "NodePorts",
-        "NodeShutdown",
         "PodFeatureUnsupported",
         "PodLevelResourcesNotSupported",
         "PodOSNotSupported",
@@ -56,6 +53,17 @@ _REASONS = frozenset(
         "SMTAlignmentError",
         "SupplementalGroupsPolicyNotSupported",
         "SysctlForbidden",
+    )
+)
+#: All such reasons beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet`` (lifecycle, cm, eviction, sysctl,
+#: nodeshutdown, volume manager).
+_REASONS = OF_THE_POD.union(
+    (
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "NodeShutdown",
         "TaintToleration",
         "TopologyAffinityError",
         "UnexpectedAdmissionError",
@@ -345,7 +353,11 @@ class PodView(ObjectView):
         """When it got its node; of a pod that a kubelet rejected that is the moment of it, or shortly before."""
         condition = self.scheduled
         texts = (self.status.start_time, condition.last_transition_time if condition is not None else None)
-        return max((msgspec.convert(text, datetime) for text in texts if text is not None), default=None)
+        found = []
+        for text in filter(None, texts):
+            with suppress(msgspec.ValidationError):  # a kubelet may write the year 0, which a server takes
+                found.append(msgspec.convert(text, datetime))
+        return max(found, default=None)
 
 
 class DaemonSetCounts(msgspec.Struct, rename="camel"):

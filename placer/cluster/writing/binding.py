@@ -13,6 +13,7 @@ answer                    what it means
 200, 201                  bound; released
 409                       it has a node, is being deleted, has gates, another uid or another version: the pod is read,
                           and says which; where it has our node it was our own binding, the answer to which got lost
+409, 500: too large       the pod is as long as an object may be, and longer with a node: not tried again
 404, 422, 403, other 4xx  it is gone; a field is not accepted; not allowed: not tried again
 429                       tried again after the seconds that the server asks for, if there are as many
 401                       the pod is read first, and what still has no node is tried again
@@ -220,6 +221,8 @@ def _answered(bind: PlannedBinding, answer: Response, nominated: bool) -> Bindin
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"
+    if answer.too_large:
+        return _Failure(trouble, doubt=nominated, final=True)
     if answer.status in (401, 409):
         return _Failure(trouble, answer.again_after, look=True, doubt=nominated)
     if answer.status == 429:

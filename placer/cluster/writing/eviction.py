@@ -11,7 +11,7 @@ answer                    what it means
 409                       another uid, or the budget was written to meanwhile: the pod is read, and says which
 429 for a budget          refused; tried again only where that was asked for, since a budget may get free
 429 otherwise             the server has no time: tried again when it says
-403, other 4xx            refused
+403, other 4xx            refused; 500 is, too, of a pod that is too large to be written to, or has two budgets
 5xx, no answer            the pod is read, and what is not on its way out is tried again
 ========================  =============================================================================================
 """
@@ -53,6 +53,8 @@ class Eviction:
 
 
 _EVICTED = Eviction(EvictionState.EVICTED)
+#: What the server says, with a 500, of a pod that two budgets mean.
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
 #: A try that came to nothing: what the matter is, seconds until another one, whether it may happen all the same.
 _Failed = tuple[str, float, bool]
 
@@ -115,9 +117,15 @@ def _tried(server: Writer, pod: Key, uid: str, insist: bool, dry_run: bool) -> E
         return _EVICTED
     if answer.status == 429 and (insist or not _of_budget(answer)):
         return text, wait, False
-    if answer.status == 409 or answer.status >= 500:
+    if _is_unclear(answer):
         return _looked(server, pod, uid, (text, wait, answer.status >= 500))
     return Eviction(EvictionState.REFUSED, text)
+
+
+def _is_unclear(answer: Response) -> bool:
+    """Whether an answer does not say what became of an eviction, or another may come."""
+    never = answer.too_large or _TWO_BUDGETS in answer.message
+    return not never and (answer.status == 409 or answer.status >= 500)
 
 
 def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _Failed:

@@ -2,8 +2,8 @@
 
 The protocol and its times are those of ``k8s.io/client-go/tools/leaderelection``, so ``kubectl get lease`` shows what
 it shows of every other component. Clocks of machines are never compared: whether a holder lives is told by whether its
-record *changes*, as seen from here. One that has not changed for as long as it says itself (``leaseDurationSeconds``)
-is taken over.
+record *changes*, as seen from here. One that has not changed for as long as it says itself (``leaseDurationSeconds``),
+a minute at most, is taken over: who had our token for a moment must not keep us out for years.
 
 ========================  =============================================================================================
 ``duration``              15 s: for so long the record must stand still before another may take it
@@ -37,6 +37,8 @@ __all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions"]
 PAUSED = "placer.dev/paused"
 #: Seconds between the moment at which a leader that is cut off stops, and the first at which another may begin.
 HANDOVER = 5.0
+#: Most seconds for which a record says itself that it must stand still, and the largest number that a server takes.
+_LONGEST, _LARGEST = 60.0, 2**31 - 1
 #: Seconds to wait for an answer: half of the renew deadline, so that one that gets lost is no loss.
 _PATIENCE = 5.0
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
@@ -259,7 +261,8 @@ class LeaderElector:
 
     def _expires(self) -> float:
         """When another's record may be taken over."""
-        return self._seen_at + float(self._record["spec"].get("leaseDurationSeconds") or self._options.duration)
+        said = float(self._record["spec"].get("leaseDurationSeconds") or self._options.duration)
+        return self._seen_at + min(said, max(_LONGEST, self._options.duration))
 
     def _look(self) -> bool:
         """Read the record; whether there is one."""
@@ -296,7 +299,7 @@ class LeaderElector:
         }
         if before.get("holderIdentity") != self.identity:
             spec["acquireTime"] = now
-            spec["leaseTransitions"] = int(before["leaseTransitions"] or 0) + 1 if "leaseTransitions" in before else 0
+            spec["leaseTransitions"] = (int(before.get("leaseTransitions") or 0) + bool(before)) % _LARGEST
         return spec
 
     def _now(self) -> str:

@@ -52,9 +52,13 @@ def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
 
 
 def evictions_refused(
-    server: Writer, pods: Sequence[Key], identities: Mapping[Key, Identity], forbidden: Callable[[], str | None]
+    server: Writer,
+    pods: Sequence[Key],
+    identities: Mapping[Key, Identity],
+    forbidden: Callable[[], str | None],
+    refused: list[Key],
 ) -> str | None:
-    """Why the server would refuse to evict one of some pods, in one sentence; None where it would evict each of them.
+    """Why the server would refuse to evict some of some pods, in one sentence; None where it would evict each of them.
 
     Parameters
     ----------
@@ -64,15 +68,20 @@ def evictions_refused(
         Which.
     forbidden
         Why nothing more is to be asked, None as long as that is not so.
+    refused
+        Pods that would be refused are added.
     """
+    found = None
     for key in pods:
         why = forbidden()
         if why is not None:
             return why
-        tried = evict_pod(server, key, identities[key].uid, time.monotonic() + _BUSY, dry_run=True)
+        until = time.monotonic() + (_BUSY if found is None else 0.0)
+        tried = evict_pod(server, key, identities[key].uid, until, dry_run=True)
         if tried.state is not EvictionState.EVICTED:
-            return f"Pod {key} cannot be evicted: {tried.reason}"
-    return None
+            found = found or f"Pod {key} cannot be evicted: {tried.reason}"
+            refused.append(key)
+    return found
 
 
 def evict_pods(
@@ -82,6 +91,7 @@ def evict_pods(
     evicted: list[Key],
     grace: float,
     forbidden: Callable[[], str | None],
+    refused: list[Key],
 ) -> str | None:
     """Evict some pods; why that came to an end before the last of them, in one sentence, None where it did not.
 
@@ -97,6 +107,8 @@ def evict_pods(
         Seconds for which one that is refused is tried again, once something is evicted.
     forbidden
         Why nothing more may be evicted, None as long as something may.
+    refused
+        A pod that the server does not evict is added.
     """
     for key in pods:
         why = forbidden() or _marked_since(server, key)
@@ -105,6 +117,7 @@ def evict_pods(
         until = time.monotonic() + (grace if evicted else min(grace, _BUSY))
         tried = evict_pod(server, key, identities[key].uid, until, insist=bool(evicted))
         if tried.state is not EvictionState.EVICTED:
+            refused.append(key)
             how = "was refused" if tried.state is EvictionState.REFUSED else "got no answer, and may have happened"
             return f"the eviction of Pod {key} {how}: {tried.reason}"
         evicted.append(key)

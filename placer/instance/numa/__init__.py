@@ -1,7 +1,7 @@
-"""NUMA zones of nodes and what kubelets do with them (C10).
+"""NUMA zones of nodes and their use by kubelets (C10).
 
 Belongs here: zones and demands as values (``numa_values``), reading them (``numa_demand``, ``node_resource_topology``),
-and what the Topology Manager does with pods, in plain words (``kubelet_replay``). Does not: the same on packed integers
+and the Topology Manager, in plain words (``kubelet_replay``). Does not: the same on packed integers
 and the search for an order of pods (``dense``), which pods should share a node (``methods``).
 """
 

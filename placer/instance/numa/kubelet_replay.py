@@ -3,15 +3,13 @@
 1. *Aligned at once*: with scope container each container in turn, with scope pod the pod as a whole
    (:func:`alignments_of`). Aligned are devices, and of Guaranteed pods cpu (whole cores), memory and hugepages.
 2. *Number of zones*: with policy single-numa-node one. With restricted as few as could hold it if they were empty;
-   where
-   its resources need different numbers it is refused, because their hints have no set in common.
+   where its resources need different numbers it is refused, because their hints have no set in common.
 3. *Which zones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`). Cpus and
    devices that an init container got for itself alone and ends, later containers of its pod get again: until they have
    all of a resource, a container that asks for it gets no set without those zones. The pod is refused even though
    another zone had room.
 4. *Taken afterwards*: the request, zone after zone in the order of ids; nothing for an init container that ends, nor
-   for
-   a refused pod.
+   for a refused pod.
 
 A pod keeps its zones, so the order of pods matters: 2 cores that come first may stand where 4 would have had to go.
 :mod:`placer.verify` judges by this module; methods ask :mod:`placer.dense.packed_kubelet`, which finds the same zones
@@ -54,17 +52,9 @@ _Resource = TypeVar("_Resource")
 class Alignment(NamedTuple):
     """Amounts that are aligned at once.
 
-    Parameters
-    ----------
-    label
-        Who asks, in words.
-    need
-        By resource; sorted, never empty.
-    take
-        Part of it that is taken; nothing for an init container that ends.
-    again
-        Resources that an init container that ends has for itself alone, so that later containers of the pod get them
-        again.
+    ``label``: who asks, in words. ``need``: by resource; sorted, never empty. ``take``: part of it that is taken;
+    nothing for an init container that ends. ``again``: resources that an init container that ends has for itself alone,
+    so that later containers of the pod get them again.
     """
 
     label: str
@@ -75,8 +65,7 @@ class Alignment(NamedTuple):
 
 class Admission(NamedTuple):
     """``zones`` of all containers together, in the order of ids; ``refusal``: who asks for what, and what each zone has
-    left
-    at that moment, empty where the pod is admitted.
+    left at that moment, empty where the pod is admitted.
     """
 
     zones: tuple[str, ...]
@@ -128,7 +117,7 @@ class TopologyManager:
             self._take(each.take, range(len(self.left)))
 
     def after(self) -> NumaNode:
-        """The node with what its zones have left now; resources that are not aligned here do not change."""
+        """The node with the amounts that its zones have left; resources that are not aligned here do not change."""
         zones = (
             replace(zone, available=Resources({**zone.available, **room}))
             for zone, room in zip(self.node.zones, self.left, strict=True)
@@ -205,14 +194,8 @@ def lowest_set(
     Of two sets the lower one is that whose highest zone is lower, then whose next one is: the kubelet compares sets as
     bit masks.
 
-    Parameters
-    ----------
-    width
-        0: there is no such set.
-    held
-        Zones that must be in the set.
-    below
-        Only so many zones are looked at; None: all.
+    ``width``: 0: there is no such set. ``held``: zones that must be in the set. ``below``: only so many zones are
+    looked at; None: all.
 
     Examples
     --------
@@ -252,7 +235,7 @@ def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Re
     return width > 0 and all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
 
 
-# ------------------------------------------------------------------------------------------------ what pods ask for
+# -------------------------------------------------------------------------------------------------- demands of pods
 
 
 def aligned_resources(node: NumaNode) -> tuple[str, ...]:
@@ -273,8 +256,7 @@ def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, .
     With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
     nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst
     moment, by the Kubernetes request formula, and takes the amounts of containers and sidecars. The overhead counts
-    with
-    scope pod, for resources that a container has aligned.
+    with scope pod, for resources that a container has aligned.
     """
     if demand is None:
         return ()

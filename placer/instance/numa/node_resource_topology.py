@@ -1,20 +1,17 @@
 """NodeResourceTopology objects: zones of a node, its kubelet's policy and scope, and stale amounts (C10).
 
 **Reading.** Policy and scope start at none and container. The first of the deprecated ``topologyPolicies`` sets them,
-then the attributes do. Plain names there (``SingleNUMANode``, ``Restricted``) are the policy with the kubelet's default
-scope. API versions, seeds and kubelet spell the names differently (``SingleNumaNode``, ``single-numa-node``); letters
-alone count, in either case. Unknown text makes the policy unknown. A zone is of type Node and called ``node-<id>``.
+then the attributes do. Plain names (``SingleNUMANode``, ``Restricted``) are the policy with the default scope. Only
+letters of a name count, in either case, since its spellings differ. Unknown text makes the policy unknown. A zone is of
+type Node and called ``node-<id>``.
 
-**Staleness.** Exporters write the object seconds or a minute after a pod has got its zones. With a fingerprint, the
-pods
+**Staleness.** Exporters write the object up to a minute after a pod has got its zones. With a fingerprint, the pods
 beyond it are the last ones bound, without which it is right; with a time of writing, those bound later. Such pods are
 let in here as the kubelet did, in the order of their binding. An object that carries neither is believed.
 
-**Fingerprint.** It is a hash over the pods' hashes, sorted; the hash of a pod is that of its name, seeded with that of
-its namespace. It tells only whether a given set is the counted one, so only likely sets can be tried: all pods on the
-node, and all but the last one, two, ... up to :data:`MOST_BEYOND`. It may count every pod or only those that hold
-zones,
-and may count pods that have ended.
+**Fingerprint.** It is a hash over the pods' sorted hashes; that of a pod is of its name, seeded with that of its
+namespace. So only likely sets can be tried: all pods on the node, and all but the last one, two, ... up to
+:data:`MOST_BEYOND`. It may count only pods that hold zones, and pods that have ended.
 
 Source: k8stopologyawareschedwg/noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
 ``pkg/noderesourcetopology/nodeconfig/topologymanager.go``; KEP-119 "CRD API"; k8stopologyawareschedwg/podfingerprint,

@@ -25,7 +25,7 @@ __all__ = [
 
 #: Policies of the kubelet's Topology Manager, weakest first.
 TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
-#: Stands for a policy or scope that is written and not known: what that kubelet aligns it may refuse.
+#: Stands for a policy or scope that is written and not known: that kubelet may refuse any pod that it aligns.
 UNKNOWN = "unknown"
 STRICT = frozenset({"restricted", "single-numa-node", UNKNOWN})
 SCOPES = ("container", "pod")
@@ -39,18 +39,10 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 class NumaZone:
     """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
-    Parameters
-    ----------
-    id
-        Number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first.
-    capacity
-        Decides widths of ``restricted``.
-    available
-        For the next pod: as the object states, less the amounts of bound pods that it cannot know yet.
-    lists
-        Resources that the zone names, those of which it has 0 too.
-    costs
-        Distance to each zone, by its name, sorted. No rule uses them.
+    ``id``: number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first. ``capacity``: decides
+    widths of ``restricted``. ``available``: for the next pod: as the object states, less the amounts of bound pods that
+    it cannot know yet. ``lists``: resources that the zone names, those of which it has 0 too. ``costs``: distance to
+    each zone, by its name, sorted. No rule uses them.
     """
 
     id: int
@@ -66,16 +58,10 @@ class NumaZone:
 class NumaNode:
     """Settings and zones of the kubelet of a node.
 
-    Parameters
-    ----------
-    policy
-        One of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go there.
-    scope
-        One of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole.
-    zones
-        In the order of their ids, which are distinct.
-    max_numa_nodes
-        ``maxNUMANodes``: of so many zones it can choose. No rule uses it, a scheduler's score does (``policies``).
+    ``policy``: one of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go
+    there. ``scope``: one of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole. ``zones``: in the
+    order of their ids, which are distinct. ``max_numa_nodes``: ``maxNUMANodes``: of so many zones it can choose. No
+    rule uses it, a scheduler's score does (``policies``).
     """
 
     policy: str
@@ -123,16 +109,10 @@ class NumaContainer:
 class NumaDemand:
     """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
 
-    Parameters
-    ----------
-    qos
-        Cpu, memory and hugepages are aligned for Guaranteed pods only.
-    containers
-        In the order of admission: init containers and sidecars as written, then the others.
-    overhead
-        Of the pod as a whole; counts with scope pod.
-    pod_level
-        Whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns devices only.
+    ``qos``: cpu, memory and hugepages are aligned for Guaranteed pods only. ``containers``: in the order of admission:
+    init containers and sidecars as written, then the others. ``overhead``: of the pod as a whole; counts with scope
+    pod. ``pod_level``: whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns
+    devices only.
     """
 
     qos: Qos

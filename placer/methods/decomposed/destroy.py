@@ -196,7 +196,7 @@ class PendingGroups:
 
     def _room(self, incumbent: IncumbentState, nodes: IntArray) -> IntArray:
         """What is free on some nodes, and what pods of lower priority hold there: int64, shape (resources,)."""
-        room: IntArray = incumbent.spare_room()[nodes].sum(axis=0)
+        room: IntArray = incumbent.free[nodes].sum(axis=0)
         for (index, _), count in incumbent.there(nodes.tolist()).items():
             one = self.dense.classes[index]
             if self.dense.groups[one.group].priority < (self.priority or 0):
@@ -424,7 +424,7 @@ class DestroyOperators:
 
     def _stranded(self) -> FloatArray:
         """Weight of each node: how much of the scarcest resource is left on it."""
-        free, whole = self.incumbent.spare_room(), np.maximum(self.dense.free.sum(axis=0), 1)
+        free, whole = self.incumbent.free, np.maximum(self.dense.free.sum(axis=0), 1)
         if not free.shape[1]:
             return np.ones(len(free))
         room = free[:, int(np.argmin(free.sum(axis=0) / whole))].astype(np.float64)
@@ -438,7 +438,7 @@ class DestroyOperators:
         """Nodes with room, and others that hold pods which would fit there."""
         stranded = self._stranded()
         first = draw(self.numbers, stranded, allowed, size // 2)
-        room = self.incumbent.spare_room()[first]
+        room = self.incumbent.free[first]
         holds = np.full(len(stranded), ANYWHERE)
         for index, there in self.incumbent.where.items():
             request = self.dense.classes[index].request

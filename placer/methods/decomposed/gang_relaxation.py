@@ -29,8 +29,6 @@ __all__ = ["GangRelaxation", "relaxable"]
 
 #: Deterministic time to choose gangs; a few dozen of them take a thousandth of it.
 CHOOSING_WORK = 0.5
-#: How many times less than the pod itself its shadow is worth, at most.
-SHADOW = 64
 
 
 def relaxable(dense: Dense, criterion: int) -> bool:
@@ -60,8 +58,6 @@ class GangRelaxation:
         Index of the value.
     solution
         Keeps all rules.
-    shadows
-        Whether what waits leaves shadows.
 
     Attributes
     ----------
@@ -71,7 +67,7 @@ class GangRelaxation:
         The groups of the instance that are relaxed.
     """
 
-    def __init__(self, dense: Dense, criterion: int, solution: Solution, *, shadows: bool = False) -> None:
+    def __init__(self, dense: Dense, criterion: int, solution: Solution) -> None:
         self.whole, self.priority = dense, dense.criteria[criterion][1] or 0
         placed = placed_by_class(solution)
         self._needed = _needed(dense)
@@ -81,7 +77,7 @@ class GangRelaxation:
         self.kept, self.merged = self._parted(relaxed)
         alone = [[index] for index in self.kept]
         self.class_of = {index: number for number, each in enumerate((*alone, *self.merged)) for index in each}
-        self.dense = self._dense(criterion, relaxed, self._shadows(placed) if shadows else [])
+        self.dense = self._dense(criterion, relaxed)
 
     def _parted(self, relaxed: frozenset[int]) -> tuple[list[int], list[list[int]]]:
         """Classes that stay alone, and those that become one, by kind.
@@ -96,33 +92,6 @@ class GangRelaxation:
             elif self.whole.groups[one.group].priority >= self.priority or one.group in self._needed:
                 kept.append(index)
         return kept, list(kinds.values())
-
-    def _shadows(self, placed: Counter[int]) -> list[PodClass]:
-        """Pods like those that wait and are tied, and smaller ones, free to go anywhere and worth next to nothing.
-
-        They tell good room: of pieces as large in all, those are worth more that a larger one fits. So steps that admit
-        nothing put room together, until what waits fits.
-        """
-        waiting, shadows = self._waiting(placed), []
-        most = max((one.weight for one, _ in waiting), default=0)
-        for one in {one.shape: one for one in reversed(self.whole.classes) if one.neighbours < 0}.values():
-            asked = sum(weight for each, weight in waiting if _smaller(one, each))
-            if asked:
-                # A piece for a large pod holds small ones too, but not the other way round.
-                weight = max(1, one.weight * (most + one.weight) // (2 * SHADOW * most))
-                pods = one.pods[:1] * -(-asked // max(1, one.weight))
-                shadows.append(replace(one, pods=pods, weight=weight, sub_group=-1, queue=None))
-        return shadows
-
-    def _waiting(self, placed: Counter[int]) -> list[tuple[PodClass, int]]:
-        """Classes of this priority that stay alone and of which pods wait, and what these weigh."""
-        kept = [(self.whole.classes[index], index) for index in self.kept]
-        mine = [(one, one.size - placed[index]) for one, index in kept if self._mine(one)]
-        return [(one, one.weight * left) for one, left in mine if left]
-
-    def _mine(self, one: PodClass) -> bool:
-        """Whether a class is of this priority, and asks nothing of other pods."""
-        return one.neighbours < 0 and self.whole.groups[one.group].priority == self.priority
 
     def _relaxes(self, number: int, placed: Counter[int]) -> bool:
         """Whether a group may have a part of its pods."""
@@ -154,12 +123,12 @@ class GangRelaxation:
         one, dense = self.whole.classes[index], self.whole
         return dense.groups[one.group].priority, *one.shape, one.weight, one.daemon, tuple(dense.rows_of[index])
 
-    def _dense(self, criterion: int, relaxed: frozenset[int], shadows: Sequence[PodClass]) -> Dense:
+    def _dense(self, criterion: int, relaxed: frozenset[int]) -> Dense:
         whole = self.whole
         groups = _numbers(whole.classes[index].group for index in self.kept)
         subs = _numbers({whole.classes[index].sub_group for index in self.kept} - {-1})
-        pools = self._pools(len(groups), shadows)
-        classes = (*self._kept_classes(groups, subs, relaxed), *self._pooled_classes(pools, shadows))
+        pools = self._pools(len(groups))
+        classes = (*self._kept_classes(groups, subs, relaxed), *self._pooled_classes(pools))
         scopes = [replace(scope, classes=self._alone(scope.classes)) for scope in whole.scopes]
         made = [self._group(group, subs, group in relaxed) for group in groups]
         for priority, number in pools.items():
@@ -189,19 +158,17 @@ class GangRelaxation:
             group, sub = groups[one.group], subs.get(one.sub_group, -1)
             yield replace(one, group=group, sub_group=sub, weight=self._weight(index, relaxed))
 
-    def _pools(self, first: int, shadows: Sequence[PodClass]) -> dict[int, int]:
+    def _pools(self, first: int) -> dict[int, int]:
         """Priorities of which there are pods one by one, and the numbers of their groups."""
         merged = {self.whole.groups[self.whole.classes[each[0]].group].priority for each in self.merged}
-        return _numbers(merged | {self.priority} if shadows else merged, first)
+        return _numbers(merged, first)
 
-    def _pooled_classes(self, pools: dict[int, int], shadows: Sequence[PodClass]) -> Iterator[PodClass]:
-        """One class of all pods of one kind; then the shadows."""
+    def _pooled_classes(self, pools: dict[int, int]) -> Iterator[PodClass]:
+        """One class of all pods of one kind."""
         for each in self.merged:
             first = self.whole.classes[each[0]]
             pods = tuple(chain.from_iterable(self.whole.classes[index].pods for index in each))
             yield replace(first, pods=pods, group=pools[self.whole.groups[first.group].priority], sub_group=-1)
-        for one in shadows:
-            yield replace(one, group=pools[self.priority])
 
     def _neighbours(self) -> DenseNeighbours | None:
         """What the classes of the relaxed instance ask of each other."""
@@ -248,19 +215,10 @@ class GangRelaxation:
         return Solution(found)
 
     @property
-    def shadows(self) -> range:
-        """Classes of the relaxed instance whose pods are shadows."""
-        return range(len(self.kept) + len(self.merged), len(self.dense.classes))
-
-    @property
     def is_tied(self) -> bool:
         """Whether pods that are placed one by one ask something of others, or others of them."""
         neighbours, pooled = self.dense.neighbours, range(len(self.kept), len(self.dense.classes))
         return neighbours is not None and not all(each.isdisjoint(pooled) for each in neighbours.components)
-
-    def without_shadows(self, solution: Solution) -> Solution:
-        """The pods of a solution of the relaxed instance that there are."""
-        return solution.only(lambda index, _: index < self.shadows.start)
 
     def restored(self, solution: Solution) -> Solution | None:
         """The whole gangs of a solution of the relaxed instance, and all that was not relaxed, in the instance.
@@ -338,12 +296,6 @@ def _needed(dense: Dense) -> frozenset[int]:
         owners = {dense.classes[index].group for index in row.owners}
         found.update(group for index in row.matched if owners - {group := dense.classes[index].group})
     return frozenset(found)
-
-
-def _smaller(one: PodClass, other: PodClass) -> bool:
-    """Whether a pod fits wherever the other does, by what they ask of the node alone."""
-    alike = (one.mask, one.host_ports, one.zones) == (other.mask, other.host_ports, other.zones)
-    return alike and bool((one.request <= other.request).all())
 
 
 def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:

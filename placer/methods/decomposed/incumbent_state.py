@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterable
 
 from placer.dense import Dense, Solution, score_solution
 from placer.methods.partial import PartialSolution
@@ -24,8 +21,6 @@ class IncumbentState(PartialSolution):
         The instance.
     solution
         Keeps all rules.
-    shadows
-        Classes whose pods only mark room.
 
     Attributes
     ----------
@@ -35,9 +30,8 @@ class IncumbentState(PartialSolution):
         As :func:`placer.dense.score_solution` gives them.
     """
 
-    def __init__(self, dense: Dense, solution: Solution, shadows: Collection[int] = ()) -> None:
+    def __init__(self, dense: Dense, solution: Solution) -> None:
         super().__init__(dense, zones=False)
-        self.shadows = shadows
         self.solution = Solution()
         self.values: tuple[int, ...] = ()
         self.change(Solution(), solution)
@@ -55,14 +49,6 @@ class IncumbentState(PartialSolution):
                 order[node] = (*stay, *come)
         self._log.clear()
         self.values = score_solution(self.dense, self.solution) if values is None else values
-
-    def spare_room(self) -> npt.NDArray[np.int64]:
-        """What is free on each node, and what is only marked there: int64, shape (nodes, resources)."""
-        room = self.free.copy()
-        for index in self.shadows:
-            for node, count in self.where.get(index, {}).items():
-                room[node] += count * self.dense.classes[index].request
-        return room
 
     def _count(self, index: int, node: int, count: int) -> None:
         super()._count(index, node, count)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
 
@@ -142,8 +142,6 @@ class LargeNeighbourhoodSearch:
         Which nodes are freed, and which groups that wait take part.
     pool
         The workers.
-    shadows
-        Classes whose pods only mark room.
 
     Attributes
     ----------
@@ -163,10 +161,9 @@ class LargeNeighbourhoodSearch:
         seed: int,
         chance: random.Random,
         pool: WorkerPool,
-        shadows: Collection[int] = (),
     ) -> None:
         self.dense, self.criterion, self.seed, self.random, self.pool = dense, criterion, seed, chance, pool
-        self.incumbent = IncumbentState(dense, solution, shadows)
+        self.incumbent = IncumbentState(dense, solution)
         self.destroy = DestroyOperators(self.incumbent, criterion, chance)
         self.groups_of_apps, self.tied_groups = groups_of_apps(dense), tied_groups(dense)
         # Where gangs are placed pod by pod, all such pods are one group: locked, it would leave nothing for others.
@@ -182,7 +179,7 @@ class LargeNeighbourhoodSearch:
 
     def restart(self, solution: Solution) -> None:
         """Begin with another solution; what has been learnt of sizes and operators stays."""
-        self.incumbent = IncumbentState(self.dense, solution, self.incumbent.shadows)
+        self.incumbent = IncumbentState(self.dense, solution)
         self.destroy.incumbent = self.incumbent
         self.spent = 0.0
 

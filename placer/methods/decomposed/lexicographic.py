@@ -17,12 +17,11 @@ from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.pooled_branching import branch_and_cut
-from placer.methods.decomposed.pooled_search import PooledSearch, room_of_leaves
+from placer.methods.decomposed.pooled_search import PooledSearch
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions, TooLarge
-from placer.methods.exact.search import FIRST_BUDGET, ExactSearch, safe_bound
+from placer.methods.exact.search import FIRST_BUDGET, ExactSearch
 from placer.methods.greedy.multi_start import complete
-from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["search"]
@@ -112,7 +111,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 class DecomposedSearch(ExactSearch):
-    """The exact search with large neighbourhood search, ejection chains and the master beside the whole model."""
+    """The exact search with large neighbourhood search and the master beside the whole model."""
 
     last_budget = 128.0
 
@@ -124,9 +123,8 @@ class DecomposedSearch(ExactSearch):
         self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
         self.pooled_searches: dict[int, PooledSearch | None] = {}
-        self.homes_bounded = 0.0
         self.bins = len(dense.nodes) * bins_of(dense)
-        self.chains = self.packings = 0
+        self.packings = 0
         self.priorities_filled: set[int] = set()
         network = dense.network
         self.areas = None if network is None else AreaAssignment(dense, network, self.chance)
@@ -140,7 +138,6 @@ class DecomposedSearch(ExactSearch):
             return False
         methods = [
             self.bounded,
-            self.chained,
             self.refill,
             *self._of_the_tree(criterion, budget),
             self.assigned,
@@ -151,7 +148,6 @@ class DecomposedSearch(ExactSearch):
         if self.bins <= FEW_NODES:
             methods = [
                 self.bounded,
-                self.chained,
                 self.refill,
                 self.assigned,
                 self.decide_homes,
@@ -170,7 +166,7 @@ class DecomposedSearch(ExactSearch):
         Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
         while it is small, and layouts are left for later rounds.
         """
-        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched, self.solve_pooled]
+        methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched]
         if self.tree.sees_equal_blocks:
             return [self.laid_out, *methods]
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
@@ -231,12 +227,6 @@ class DecomposedSearch(ExactSearch):
         proved = found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
         return proved or self.met(criterion)
 
-    def solve_pooled(self, criterion: int, budget: float) -> bool:
-        """Solve the model of pooled pods while it is small; say whether the value is proved then."""
-        if not self._few_pooled(criterion):
-            return False
-        return self.solve(criterion, budget * (FOREMOST if criterion == self.proved else 1.0))
-
     def solve_unpooled(self, criterion: int, budget: float) -> bool:
         """Solve the whole model where the small one of pooled pods was not; say whether the value is proved then."""
         return not self._few_pooled(criterion) and self.solve(criterion, budget)
@@ -285,20 +275,6 @@ class DecomposedSearch(ExactSearch):
             if self._calls_bounded(criterion):
                 return True
         return False
-
-    def chained(self, criterion: int, budget: float) -> bool:
-        """Look for ejection chains over the NUMA zones of all nodes; say whether the value is proved then."""
-        name = self.dense.criteria[criterion][0]
-        if self.dense.numa is None or name not in MAXIMISED:
-            return False
-        self.chains += 1
-        seed, work = (self.options.seed + self.chains) % 2**31, min(self.limits.work, budget)
-        # With one worker only the work ends it, so that the same seed finds the same chains.
-        seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
-        found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
-        self.limits.spent += spent
-        self.offer(found, name)
-        return self.met(criterion)
 
     def refill(self, criterion: int, _: float) -> bool:
         """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
@@ -351,20 +327,6 @@ class DecomposedSearch(ExactSearch):
 
         steps.improved(self.solution, left, told)
         self.limits.spent += steps.spent - first
-        waits = steps.is_small and budget <= FIRST_BUDGET  # branch and cut bounds it sooner
-        return self.met(criterion) or (name == "locality" and not waits and self._bound_homes(criterion, budget))
-
-    def _bound_homes(self, criterion: int, budget: float) -> bool:
-        """Bound what leaves can hold, longer each time; say whether the value is proved then."""
-        if self.limits.over or budget <= self.homes_bounded:
-            return False
-        self.homes_bounded = budget
-        solver = self._solver(FOREMOST * budget)
-        solver.parameters.subsolvers.clear()  # the one that uses the relaxation fully takes longer here
-        found, spent = room_of_leaves(self.dense, solver)
-        self.limits.spent += spent
-        if found is not None:
-            self._tell(NamedBound(criterion, safe_bound(found, maximised=False), "master", self.values[:criterion]))
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:
@@ -423,14 +385,11 @@ class DecomposedSearch(ExactSearch):
         if not relaxable(self.dense, criterion):
             return False
         name, former = self.dense.criteria[criterion][0], self.solution
-        budget *= (FOREMOST if criterion == self.proved else 1.0) / 2
-        for shadows in (False, True):  # what puts room together takes longer, so gangs are first admitted without it
-            relaxation, steps = self._relaxed_steps(criterion, shadows=shadows)
-            if all(self._pods(gang) == 1 for gang in relaxation.gangs):
-                return False
-            self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
-            if self.met(criterion) or self.limits.over:
-                break
+        budget *= FOREMOST if criterion == self.proved else 1.0
+        relaxation, steps = self._relaxed_steps(criterion)
+        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+            return False
+        self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
         return self.met(criterion)
 
@@ -483,19 +442,17 @@ class DecomposedSearch(ExactSearch):
         steps.run(limits, told)
         self.limits.spent += steps.spent
 
-    def _relaxed_steps(self, criterion: int, *, shadows: bool) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
+    def _relaxed_steps(self, criterion: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
         """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
         former = self.relaxed.get(criterion)
-        relaxation = GangRelaxation(self.dense, criterion, self.solution, shadows=shadows)
+        relaxation = GangRelaxation(self.dense, criterion, self.solution)
         start = relaxation.relaxed(self.solution)
         if former is not None and former[0].class_of == relaxation.class_of:
-            reached = former[0].without_shadows(former[1].incumbent.solution)
+            reached = former[1].incumbent.solution
             told, found = (score_solution(relaxation.dense, each) for each in (start, reached))
             start = start if beats(relaxation.dense, told, found) else reached
         last = len(relaxation.dense.criteria) - 1
-        steps = LargeNeighbourhoodSearch(
-            relaxation.dense, last, start, self.options.seed, self.chance, self.pool, relaxation.shadows
-        )
+        steps = LargeNeighbourhoodSearch(relaxation.dense, last, start, self.options.seed, self.chance, self.pool)
         if relaxation.is_tied:
             # All pods placed one by one are one group: what is tied to it, nearly all that waits, is locked by a step.
             steps.most_running = 1

@@ -1,8 +1,7 @@
 """Homes decided anew, a few leaves at a time: large neighbourhood search on the model of pooled pods.
 
 A step holds what has its home in other leaves, and what is on their nodes; all other homes are decided anew together
-with pods that no leaf ties. Where it looks at all leaves it is the whole, and its optimum is one. What leaves cannot
-hold whatever the nodes say is proved by the coarse program (:func:`room_of_leaves`).
+with pods that no leaf ties. Where it looks at all leaves it is the whole, and its optimum is one.
 
 Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
 """
@@ -17,11 +16,9 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
-from placer.methods.events import SolverFault
 from placer.methods.exact.pooled_model import PooledModel
-from placer.methods.exact.pooled_program import PooledPods, PooledProgram
 
-__all__ = ["PooledSearch", "StepBudget", "room_of_leaves"]
+__all__ = ["PooledSearch", "StepBudget"]
 
 #: Deterministic time of a step.
 STEP_WORK = 0.6
@@ -193,29 +190,3 @@ class PooledSearch:
         found = list(solver.response_proto.solution)
         value = self.value.at(lambda variable: found[variable.index])
         return _SolvedStep(found, value, status == cp_model.OPTIMAL, work)
-
-
-def room_of_leaves(dense: Dense, solver: cp_model.CpSolver) -> tuple[float | None, float]:
-    """What ``locality`` is never below by the room of leaves, where everything is placed.
-
-    Parameters
-    ----------
-    dense
-        The instance; :meth:`PooledModel.knows` must say so.
-    solver
-        Set up with its limits.
-
-    Returns
-    -------
-    The bound, None where nothing was found out, and deterministic time.
-
-    Raises
-    ------
-    SolverFault
-        There is no such placement, as the solver says.
-    """
-    status = solver.solve(PooledProgram(PooledPods(dense, coarse=True)).model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        raise SolverFault(f"{solver.status_name(status)} while homes are decided")
-    found = None if status == cp_model.UNKNOWN else solver.best_objective_bound
-    return found, solver.response_proto.deterministic_time

@@ -72,8 +72,6 @@ class CallPairs:
 
     Parameters
     ----------
-    variables
-        The model.
     network
         Of its instance.
     tight
@@ -241,14 +239,12 @@ class CallPairs:
         return self._pairs[key]
 
     def _stepped(self, tie: Tie) -> tuple[int, int, BoolArray]:
-        """The end whose counts are written in steps, that of fewer pods, the other one, and where pairs are counted."""
         able = tie.able if self.tight else tie.able & self._limited(tie)
         if self.most[tie.one].sum() > self.most[tie.other].sum():
             return tie.other, tie.one, able.T
         return tie.one, tie.other, able
 
     def _limited(self, tie: Tie) -> BoolArray:
-        """Pairs of areas between which a pair takes of what a link has, the pod of ``one`` first."""
         limited, found = self.network.link >= 0, np.zeros_like(tie.able)
         for call in tie.calls:
             if call.bandwidth:
@@ -256,7 +252,6 @@ class CallPairs:
         return found
 
     def _least(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
-        """Per step s of an area and count y of the other: t >= y - most (1 - s)."""
         for area in self.areas(one):
             for to in self.areas(other):
                 counts, most = self.in_area[other][to], int(self.most[other, to])
@@ -289,7 +284,6 @@ class CallPairs:
             self.model.add(solver_form(row) == 0)
 
     def _missed(self, counts: Sequence[IntVar], most: int, workload: int) -> IntVar:
-        """Pairs of some pods, at most ``most``, with those of a workload that go on waiting: t <= most waiting."""
         size, some, placed = self.size[workload], Linear().add(1, *counts), Linear()
         for area in self.areas(workload):
             placed.add(1, *self.in_area[workload][area])
@@ -303,7 +297,6 @@ class CallPairs:
         return self.variables.integer(most, lambda values: values[step.index] * value_at(row, values))
 
     def _bounded(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
-        """At most the product of a step s and a count y: t <= y, t <= most s."""
         pairs = self._product(step, counts, most)
         self.model.add(solver_form(Linear().add(1, pairs).add(-1, *counts)) <= 0)
         self.model.add(solver_form(Linear().add(1, pairs).add(-most, step)) <= 0)

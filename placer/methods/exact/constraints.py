@@ -29,8 +29,6 @@ class ExactConstraints:
 
     Parameters
     ----------
-    variables
-        The model.
     calls
         Of it; None where there are no calls.
     surplus
@@ -134,7 +132,6 @@ class ExactConstraints:
             self._at_most(row, sum(room // size for room in free))
 
     def _ports_of_node(self, counts: list[tuple[int, IntVar]]) -> None:
-        """Per port and protocol: of the pods on one address and those on every address, one at most."""
         holders: dict[tuple[str, int], dict[str, list[IntVar]]] = defaultdict(lambda: defaultdict(list))
         for item, variable in counts:
             for port in set(self.variables.first(item).host_ports):
@@ -205,7 +202,6 @@ class ExactConstraints:
                 self._tree_homes(bundle, homes)
 
     def _one_home(self, index: int, bundle: Bundle) -> None:
-        """As many homes as members are placed; an elastic member that runs already has one in any case."""
         row = Linear().add(1, *self.variables.homes[index].values())
         active = self.variables.active[index]
         if self.dense.scopes[bundle.scope].bound:
@@ -233,7 +229,6 @@ class ExactConstraints:
                 self._all_at_home(item, homes)
 
     def _all_at_home(self, item: int, homes: dict[int, IntVar]) -> None:
-        """Implied: where a home lies in a domain, so do all pods of the item."""
         inner: dict[int, list[IntVar]] = defaultdict(list)
         for home, chosen in homes.items():
             for domain in self.variables.path(home):
@@ -295,7 +290,6 @@ class ExactConstraints:
                 self._at_most(row, room // each)
 
     def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
-        """What a call takes of each link: pairs of new pods, then those of a new one and one that is there before."""
         link, before = calls.network.link, calls.bound + calls.leaving
         for ends, pairs in calls.pairs(tie).items():
             one, other = ends if call.origin == tie.one else ends[::-1]
@@ -365,7 +359,6 @@ class ExactConstraints:
                 self.model.add(solver_form(row) <= 0)
 
     def _at_least(self, items: Sequence[int], least: int, active: IntVar) -> None:
-        """Of the items together at least ``least`` pods are placed where ``active``."""
         if least:
             row = Linear().add(-least, active)
             for item in items:
@@ -386,8 +379,6 @@ MOST_SIZES = 8
 
 @dataclass(frozen=True)
 class _PieceMeasure:
-    """Pieces of one size of one resource: per item, per domain, and of all pods together."""
-
     items: tuple[int, ...]
     room: IntArray
     asked: int
@@ -403,11 +394,6 @@ class Implied:
     * ``homes``: members whose home lies in the domain need room for all of their pods there; on literals alone.
     * ``full``: where everything is placed, what is not in the domain is outside, and outside there is only so much
       room. In a cluster that is full to the brim these rows are equations; without them CP-SAT does not notice.
-
-    Parameters
-    ----------
-    variables
-        The model.
     """
 
     def __init__(self, variables: ExactVariables) -> None:
@@ -417,7 +403,6 @@ class Implied:
         self.domains = [int(domain) for domain in np.flatnonzero(variables.dense.domains.parent >= 0)]
 
     def _measures(self) -> Iterator[_PieceMeasure]:
-        """Measures by which some domain could be too small."""
         dense = self.variables.dense
         here = np.zeros(len(dense.nodes), dtype=bool)
         here[[node for place in self.variables.places for node in place.nodes]] = True
@@ -452,7 +437,6 @@ class Implied:
                     self.variables.model.add(solver_form(row) >= least)
 
     def _rows(self) -> Iterator[tuple[_PieceMeasure, dict[int, Linear]]]:
-        """Per measure: domain to the pieces of all pods placed in it."""
         by_domain = [self.variables.by_domain(item) for item in range(len(self.items))]
         for measure in self.measures:
             rows: dict[int, Linear] = defaultdict(Linear)
@@ -478,7 +462,6 @@ class Implied:
                     self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
 
     def _pods_by_home(self) -> dict[int, list[int]]:
-        """Bundle to the items that it brings to its home: each item with the innermost bundle that has one."""
         owner: dict[int, int] = {}
         for index, bundle in enumerate(self.variables.all):
             if self.variables.homes[index]:

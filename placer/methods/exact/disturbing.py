@@ -46,8 +46,6 @@ MOST_REFUSED = 50
 
 @dataclass(frozen=True)
 class _Counted:
-    """The pods of a part, counted: what stays of each class and what is moved of each class of copies."""
-
     least: int
     policy: int
     whole: bool
@@ -60,21 +58,17 @@ class _Counted:
 
     @property
     def size(self) -> int:
-        """Pods that may stay."""
         return sum(self.sizes[index] for index in self.stays)
 
     @property
     def movable(self) -> bool:
-        """Whether all of them may be moved."""
         return sum(self.sizes[index] for index in self.moves) == self.size
 
     @property
     def staying(self) -> Linear:
-        """How many stay."""
         return Linear().plus(1, *self.stays.values())
 
     def gone(self, classes: Iterable[int]) -> Linear:
-        """How many of some classes go."""
         row = Linear()
         for index in classes:
             row.constant += self.sizes[index]
@@ -84,13 +78,6 @@ class _Counted:
 
 class DisturbanceRows:
     """Adds what is said of disturbing to a model of an instance in which all that may be disturbed waits.
-
-    Parameters
-    ----------
-    variables
-        The model.
-    lifted
-        The instance.
 
     Attributes
     ----------
@@ -126,13 +113,11 @@ class DisturbanceRows:
             self._at_most(self.moved_pods, Linear(constant=lifted.before.most_moves))
 
     def _at_most(self, row: Linear, *others: Linear) -> None:
-        """The row is at most the sum of the others."""
         whole = Linear().plus(1, row).plus(-1, *others)
         if whole.variables:
             self.model.add(solver_form(whole) <= -whole.constant)
 
     def _flag(self, value: Callable[[list[int]], int]) -> Linear:
-        """A literal; ``value`` says what it is where what was made before is known."""
         return Linear().add(1, self.variables.integer(1, value))
 
     # Units
@@ -159,7 +144,6 @@ class DisturbanceRows:
         self.moved_units.plus(1, self._units(moves, group.unit_size))
 
     def _units(self, pods: Linear, most: int) -> Linear:
-        """How many units some pods are at least, of so many pods each at most."""
         if not pods.variables:
             return Linear()
         found = Linear().add(1, self.variables.integer(len(self.lifted.pods), partial(_share, pods, most)))
@@ -167,7 +151,6 @@ class DisturbanceRows:
         return found
 
     def _together(self, parts: Sequence[_Counted], going_on: Linear) -> Linear:
-        """Whether a group that does not go on is moved as a whole."""
         if not all(part.movable for part in parts):
             return Linear()
         moves = _moves(parts)
@@ -190,13 +173,11 @@ class DisturbanceRows:
         return _Counted(part.least, part.policy, part.whole, priority, stays, moves, copied, sizes)
 
     def _placed(self, index: int) -> Linear:
-        """How many pods of a class are placed; of those to stay also the copies that do while their group waits on."""
         row = Linear().add(1, *self.variables.placed(self.item_of[index]))
         idle = self.idle.get(index)
         return row if idle is None else row.add(1, *self.variables.placed(self.item_of[idle]))
 
     def _keep_part(self, part: _Counted, going_on: Linear, together: Linear) -> tuple[Linear, Linear]:
-        """Whether a part goes on, and whether it is moved as a whole by itself."""
         keep, move = going_on, Linear()
         if part.least and part.whole:
             keep = self._flag(partial(_any, part.staying))
@@ -254,7 +235,6 @@ class DisturbanceRows:
         going_on: Linear,
         keep: Linear,
     ) -> None:
-        """Count equal pods: those that go and are not moved are evicted, one by one unless they go with others."""
         first = self.lifted.before.pods[self.dense.classes[origins[0]].pods[0]]
         size = sum(part.sizes[index] for index in origins)
         gone = part.gone(origins)
@@ -280,9 +260,6 @@ class DisturbanceRows:
     def _by_unit(
         self, pods: Linear, own: int, units: Iterable[tuple[int, Linear]], size: int
     ) -> Iterator[tuple[int, Linear]]:
-        """How many of some equal pods, at most ``size``, go alone, and in each unit of another priority; ``units`` say
-        of which and whether it goes.
-        """
         alone = Linear().plus(1, pods)
         for priority, goes in units:
             row = Linear().add(1, self.variables.integer(size, partial(_where, pods, goes)))
@@ -294,7 +271,6 @@ class DisturbanceRows:
         yield own, alone
 
     def _alone(self, pods: Linear, keep: Linear, size: int) -> Linear:
-        """How many of some pods go alone: all of them while enough others stay, else none."""
         if not keep.variables or not pods.variables:
             return pods
         alone = Linear().plus(1, pods).plus(size, keep)
@@ -358,24 +334,20 @@ class DisturbanceRows:
             self._at_most(row, gainers)
 
     def _may_go(self, priority: int, gainer: int, *, moves: bool) -> bool:
-        """Whether a unit of a priority may be moved, or evicted, for a group of another."""
         before = self.lifted.before
         if before.moves_only or not (moves or before.may_evict):
             return moves
         return gainer > priority - moves
 
     def _gangs(self) -> Iterable[tuple[Bundle, cp_model.IntVar | None]]:
-        """Groups of one kind, and how many of them are admitted."""
         return zip(self.variables.bundles.gangs, self.variables.active, strict=False)
 
     def _active_of_groups(self) -> dict[GroupKey, cp_model.IntVar | None]:
-        """Group to how many of its kind are admitted."""
         groups = self.dense.groups
         return {groups[member].key: active for bundle, active in self._gangs() for member in bundle.members}
 
 
 def _with_others(group: LiftedGroup, part: _Counted, going_on: Linear, keep: Linear) -> Iterator[tuple[int, Linear]]:
-    """Units of several pods that a pod may go in: of which priority, and whether it goes."""
     if group.whole:
         yield group.priority, Linear(constant=1).plus(-1, going_on)
     if part.least and part.whole:
@@ -383,27 +355,22 @@ def _with_others(group: LiftedGroup, part: _Counted, going_on: Linear, keep: Lin
 
 
 def _moves(parts: Iterable[_Counted]) -> Linear:
-    """How many pods of some parts are moved."""
     return Linear().plus(1, *(row for part in parts for row in part.moves.values()))
 
 
 def _any(row: Linear, values: list[int]) -> int:
-    """Whether a row is above 0, as 1 or 0."""
     return int(value_at(row, values) > 0)
 
 
 def _any_without(row: Linear, others: Sequence[Linear], values: list[int]) -> int:
-    """Whether a row is above 0 and the others are not, as 1 or 0."""
     return int(value_at(row, values) > 0 and not any(value_at(other, values) for other in others))
 
 
 def _share(row: Linear, most: int, values: list[int]) -> int:
-    """How many parts of so much a row is, rounded up."""
     return -(-value_at(row, values) // most)
 
 
 def _where(row: Linear, goes: Linear, values: list[int]) -> int:
-    """A row where something goes, else 0."""
     return value_at(row, values) if value_at(goes, values) else 0
 
 
@@ -412,8 +379,6 @@ def _at_least_none(row: Linear, values: list[int]) -> int:
 
 
 class _DisturbingObjective(ExactObjective):
-    """The values, those of what is disturbed among them."""
-
     def __init__(self, model: ExactModel, rows: DisturbanceRows) -> None:
         super().__init__(model.variables, model.calls)
         nothing = Linear()
@@ -456,8 +421,6 @@ def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
 
     Parameters
     ----------
-    lifted
-        The instance.
     options
         Limits, threads and seed; the hint is a solution of the lifted instance.
     emit
@@ -472,8 +435,6 @@ def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
 
 
 class _DisturbingSearch:
-    """The best solution so far, and the values that it reached."""
-
     def __init__(self, lifted: Lifted, options: SearchOptions, emit: Emit) -> None:
         self.lifted, self.dense, self.options, self.emit = lifted, lifted.dense, options, emit
         self.deadline = Deadline.within(options.seconds)
@@ -496,7 +457,6 @@ class _DisturbingSearch:
         return "proved"
 
     def _decide(self, criterion: int) -> bool:
-        """Make one value best; say whether that is proved."""
         name = self.dense.criteria[criterion][0]
         value = self.model.aim(criterion)
         if not value.variables:
@@ -522,7 +482,6 @@ class _DisturbingSearch:
         return False
 
     def _proved(self, criterion: int, bound: int) -> bool:
-        """Remember what a value reached, and tell it where nothing more was excluded than the rules ask for."""
         context = tuple(self.reached)
         self.reached.append(bound)
         if self.model.unsure:

@@ -36,13 +36,6 @@ ByDomain = Mapping[int, list[IntVar]]
 class NeighbourRows:
     """Adds the rules to a model, and excludes what has no order.
 
-    Parameters
-    ----------
-    variables
-        The model.
-    neighbours
-        The rows.
-
     Attributes
     ----------
     unsure
@@ -59,7 +52,6 @@ class NeighbourRows:
             self._items[each.classes[0]].append(item)
 
     def _counts(self, classes: Iterable[int]) -> list[tuple[int, IntVar]]:
-        """First node of its place and count, of every item of some classes; items are of one kind of neighbours."""
         found = []
         for index in classes:
             for item in self._items.get(index, ()):
@@ -106,7 +98,6 @@ class NeighbourRows:
                     self.model.add(solver_form(support) >= 1)
 
     def _firsts(self, row: Attraction) -> dict[tuple[int, ...], IntVar]:
-        """Domains of each key to whether the first is there; none where there can be no first."""
         at = self._by_combination(row, row.firsts)
         held = row.held_firsts if row.open else frozenset()
         chosen = _First(self, row, at)
@@ -173,7 +164,6 @@ class NeighbourRows:
                 self.model.add(some == 0)
 
     def _counted(self, row: SpreadRow) -> ByDomain:
-        """Domain to the counts of pods that are counted there."""
         found: dict[int, list[IntVar]] = defaultdict(list)
         domain = self.neighbours.domain[row.key]
         for node, variable in self._counts(row.matched):
@@ -182,7 +172,6 @@ class NeighbourRows:
         return found
 
     def _fewest(self, row: SpreadRow, counted: ByDomain) -> IntVar | None:
-        """The least of the counts; None where it is 0 in any case."""
         every = [Linear(constant=row.before[domain]).add(1, *counts) for domain, counts in counted.items()]
         most = 0 if row.floor else self._most_everywhere(row, counted)
         if not most:
@@ -217,7 +206,6 @@ class NeighbourRows:
             self.model.add_at_most_one(units)
 
     def _use(self, key: int, classes: tuple[int, ...]) -> dict[int, IntVar]:
-        """Domain to whether a unit has a pod there: the same variables for both rules."""
         if (key, classes) not in self._uses:
             found = self._uses[key, classes] = {}
             for domain, counts in sorted(self._by_domain(key, classes).items()):
@@ -247,19 +235,15 @@ class NeighbourRows:
 
 
 class _First:
-    """Where the first of an attraction is, in a solution: the same place for all of its variables."""
-
     def __init__(self, rows: NeighbourRows, row: Attraction, firsts: Mapping[tuple[int, ...], list[IntVar]]) -> None:
         self._row, self._firsts = row, firsts
         self._owners = rows._by_combination(row, row.owners)
         self._others = [rows._by_domain(key, row.others) for key in row.keys]
 
     def at(self, where: tuple[int, ...], values: list[int]) -> int:
-        """Whether the first is in some domains, as 1 or 0."""
         return int(self.of(values) == where)
 
     def of(self, values: list[int]) -> tuple[int, ...] | None:
-        """The domains that have no other support; None where all have."""
         here = {*_there(self._owners, values), *self._row.held}
         bare = [self._bare(here, place, values) for place in range(len(self._row.keys))]
         if not any(bare):
@@ -268,7 +252,6 @@ class _First:
         return next((where for where in able if _covers(where, bare)), None)
 
     def _bare(self, owners: set[tuple[int, ...]], place: int, values: list[int]) -> set[int]:
-        """Domains of a key with owners and nothing else that matches."""
         support = set(_there(self._others[place], values))
         return {where[place] for where in owners} - self._row.ground[place] - support
 
@@ -277,10 +260,8 @@ K = TypeVar("K")
 
 
 def _there(counts: Mapping[K, list[IntVar]], values: list[int]) -> list[K]:
-    """Where any count is above 0."""
     return [where for where, variables in counts.items() if any(values[each.index] for each in variables)]
 
 
 def _covers(where: tuple[int, ...], bare: Sequence[set[int]]) -> bool:
-    """Whether some domains, one per key, are all that have no other support."""
     return all(domains <= {domain} for domain, domains in zip(where, bare, strict=True))

@@ -116,8 +116,6 @@ def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
 
     Parameters
     ----------
-    dense
-        The instance.
     apart
         Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
     """
@@ -144,7 +142,6 @@ def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
 
 
 def _open_to_the_same(dense: Dense) -> IntArray:
-    """Nodes by the pods that may be there, what runs considered (C3, C12 to C15): shape (nodes,)."""
     if dense.neighbours is None:
         return equally_eligible(dense).of
     closed = (dense.neighbours.closed(kind) for kind in sorted({each.neighbours for each in dense.classes}))
@@ -152,7 +149,6 @@ def _open_to_the_same(dense: Dense) -> IntArray:
 
 
 def _where_neighbours_matter(dense: Dense) -> BoolArray:
-    """Nodes on which pods may be that rows about neighbours are about: bool, shape (nodes,)."""
     concerned = dense.neighbours.concerned if dense.neighbours is not None else ()
     masks = sorted({dense.classes[index].mask for index in concerned})
     found: BoolArray = np.zeros(len(dense.nodes), dtype=bool)
@@ -162,8 +158,6 @@ def _where_neighbours_matter(dense: Dense) -> BoolArray:
 
 
 class _CountableNodes:
-    """By which resource the packing of a node is counted, if by any."""
-
     def __init__(self, dense: Dense, eligible: IntArray, *, apart: bool) -> None:
         self._dense, self._eligible = dense, eligible
         self._single = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
@@ -174,7 +168,6 @@ class _CountableNodes:
         self._requests: dict[int, tuple[Request, ...]] = {}
 
     def by(self, node: int) -> _CountableResource | None:
-        """The first resource that decides on a node; None where it must stay a node of its own."""
         if self._single[node]:
             return None
         eligible, room = int(self._eligible[node]), tuple(self._dense.free[node].tolist())
@@ -186,7 +179,6 @@ class _CountableNodes:
         return self._decided[eligible, *room]
 
     def fillings(self, node: int) -> tuple[tuple[Request, ...], tuple[tuple[int, ...], ...]]:
-        """What pods may ask for on a node, and its maximal fillings; none where it must stay a node of its own."""
         if self._single[node]:
             return (), ()
         eligible, room = int(self._eligible[node]), tuple(self._dense.free[node].tolist())
@@ -197,7 +189,6 @@ class _CountableNodes:
         return requests, maximal_fillings(room, requests)
 
     def _listable(self, nodes: BoolArray) -> tuple[Request, ...]:
-        """Requests on some nodes; none where pods ask for nothing, or make no node count as used (O4)."""
         dense = self._dense
         if _has_daemons(dense, nodes):
             return ()
@@ -239,7 +230,6 @@ def maximal_fillings(
 
 
 def _meeting(dense: Dense) -> BoolArray:
-    """Nodes on which both ends of a call may be, one of them new: bool, shape (nodes,)."""
     found = np.zeros(len(dense.nodes), dtype=bool)
     if dense.network is not None:
         new, before = np.zeros((2, len(dense.network.workloads), len(dense.nodes)), dtype=bool)
@@ -286,13 +276,11 @@ def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResou
 
 
 def _has_daemons(dense: Dense, nodes: BoolArray) -> bool:
-    """Whether new pods of DaemonSets may be on some nodes, equally eligible all."""
     first = int(np.argmax(nodes))
     return any(one.daemon and dense.masks[one.mask, first] for one in dense.classes)
 
 
 def _requests_on(dense: Dense, nodes: BoolArray) -> set[tuple[int, ...]]:
-    """Requests of the pods that fit on some of the nodes, equally eligible all; none where one has host ports."""
     first, found = int(np.argmax(nodes)), set[tuple[int, ...]]()
     for index, one in enumerate(dense.classes):
         request = tuple(one.request.tolist())

@@ -24,8 +24,6 @@ class ExactObjective:
 
     Parameters
     ----------
-    variables
-        The model they are expressed in.
     calls
         Of it; None where there are no calls.
     """
@@ -115,7 +113,6 @@ class ExactObjective:
         return total
 
     def _standing(self, bundle: Bundle) -> int:
-        """What running pods add where nothing new may come."""
         bound = self.dense.scopes[bundle.scope].bound
         anchor = self.dense.common(bound)
         return 0 if anchor is None else len(bound) * self._tier(anchor)
@@ -184,7 +181,6 @@ class ExactObjective:
             self.model.add(solver_form(row) >= 0)
 
     def _fewest(self, item: int, units: list[int]) -> int:
-        """Fewest of the leaves that hold all pods of the item: the largest first."""
         left, count = self.variables.bundles.items[item].total, 0
         for room in sorted((self._room(item, unit) for unit in units), reverse=True):
             if left <= 0:
@@ -214,7 +210,6 @@ class ExactObjective:
 
 
 def _pods_at(home: Linear, placed: Linear, values: list[int]) -> int:
-    """How many pods are placed where the home is one of these, else none."""
     return value_at(home, values) * value_at(placed, values)
 
 
@@ -325,7 +320,6 @@ class NetworkCost:
 
     @cached_property
     def _least_requests(self) -> IntArray:
-        """int64, shape (workloads, resources): what each pod of a workload asks for at least."""
         requests = self.calls.dense.requests
         rows = [requests[list(each.classes)].min(axis=0, initial=LARGE) for each in self.network.workloads]
         return np.array(rows, dtype=np.int64).reshape(len(rows), requests.shape[1])

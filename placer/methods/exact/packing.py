@@ -41,10 +41,6 @@ class PackingValues:
 
     Parameters
     ----------
-    dense
-        The instance.
-    model
-        Gets the variables and rows.
     places
         Where pods are counted.
     there
@@ -84,7 +80,6 @@ class PackingValues:
         return Row().add(1, *self._filled().values())
 
     def _opened(self, domain: int) -> IntVar:
-        """Whether a domain is empty no more; with it all empty ones that hold it."""
         tree = self.dense.domains
         if domain not in self.opened:
             opened = self.opened[domain] = self.model.new_bool_var("")
@@ -123,7 +118,6 @@ class PackingValues:
             self._at_most(filled, room // size, [(one.request[resource] // size, one.variable) for one in counts])
 
     def _at_most(self, filled: IntVar, each: int, counts: Iterable[tuple[int, IntVar]]) -> None:
-        """What is counted is at most so much for each node that is empty no more."""
         row = Row().add(-each, filled)
         for coefficient, variable in counts:
             row.add(coefficient, variable)

@@ -100,7 +100,6 @@ class _BundlePool:
         )
 
     def _key(self, index: int) -> Hashable:
-        """What those have in common that are pooled; its own number where nothing else is like it."""
         bundle = self.all[index]
         free = self.bundles.gangs[bundle.gang].reach is Reach.FREE if bundle.policy >= 0 else index not in self.divided
         if bundle.reach is not Reach.LEAF or not free:
@@ -109,11 +108,9 @@ class _BundlePool:
         return asked, bundle.homes  # a leaf has to hold it because of a limit, and what has one counts in O2
 
     def _ordered(self, bundle: Bundle) -> list[int]:
-        """Items of a bundle, those first that stand first in all bundles of a pool."""
         return sorted(bundle.items, key=lambda item: (self.shape_of[item], self.bundles.items[item].size))
 
     def _items(self, pools: Sequence[Sequence[int]]) -> tuple[list[tuple[int, ...]], dict[int, int]]:
-        """Items that are one afterwards, and number of each that is the first of them."""
         together = {}
         for pool in pools:
             if len(pool) > 1:

@@ -182,7 +182,6 @@ class PooledModel:
         self._cover(index, bundle, touched, beyond=bool(scope.bound))
 
     def _counts_at(self, unit: int, bundle: Bundle) -> list[tuple[IntVar, int]]:
-        """What says whether a bundle has pods in a unit: counts, with the most that each can be."""
         program, found = self.program, list[tuple[IntVar, int]]()
         leaf = program.leaf_of_unit(unit)
         for owner in dict.fromkeys(program.owners[item] for item in bundle.items):
@@ -195,7 +194,6 @@ class PooledModel:
         return found
 
     def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar], *, beyond: bool) -> None:
-        """What is touched lies in the home, and is at least as many leaves as all pods need there."""
         inside: dict[int, list[int]] = defaultdict(list)
         for unit in touched:
             for domain in self.program.path(self.program.leaf_of_unit(unit)):

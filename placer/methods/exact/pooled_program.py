@@ -6,9 +6,6 @@ shape, each place holds so many of them, and they can be dealt out if in every d
 in it ask for (domains are nested, so this is enough). The model has a column per home, and per shape and place, where
 :class:`~placer.methods.exact.search.ExactModel` has one per group and place; steps on it see a third of the cluster at
 once. ``span`` asks for more, of the few groups that may be in several leaves: how many of their pods are in each.
-
-*Coarse*, it counts the room of a leaf in pieces, all nodes of the leaf at once: what it proves holds, and it is proved
-much sooner; what it finds may have no placement.
 """
 
 from __future__ import annotations
@@ -69,14 +66,6 @@ class PodShape:
     total: int
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """All nodes of a leaf, for the coarse model."""
-
-    nodes: tuple[int, ...]
-    leaf: int
-
-
 class PooledPods:
     """What there is to count in an instance, before a model of it is built.
 
@@ -84,8 +73,6 @@ class PooledPods:
     ----------
     dense
         The instance; :func:`tells_all` must say so.
-    coarse
-        Whether the room of leaves is counted instead of that of nodes.
 
     Attributes
     ----------
@@ -94,19 +81,19 @@ class PooledPods:
     leaves
         Leaf domains, ascending.
     places
-        Where pods are counted: node sets, or leaves.
+        Where pods are counted.
     shapes, shape_of
         Shapes of pods, and that of each item.
     columns
         How many columns a program of it has with :meth:`PooledProgram.count_by_unit`, about.
     """
 
-    def __init__(self, dense: Dense, *, coarse: bool = False) -> None:
-        self.dense, self.coarse = dense, coarse
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
-        self.places: Sequence[NodeSet | _Leaf] = self._leaf_places() if coarse else make_node_sets(dense)
+        self.places: Sequence[NodeSet] = make_node_sets(dense)
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
@@ -116,11 +103,7 @@ class PooledPods:
         """Node to its place, where anything fits on it."""
         return {node: place for place, where in enumerate(self.places) for node in where.nodes}
 
-    def _leaf_places(self) -> list[_Leaf]:
-        return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
-
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
-        """The bundles pooled, the shapes of pods, and that of each item."""
         numbers: dict[tuple[Request, int, bool], int] = {}
         total = Counter[int]()
         fits: dict[int, IntArray] = {}
@@ -201,9 +184,7 @@ class PooledProgram:
             at[place].append((shape, variable))
         for place, there in at.items():
             where = self.places[place]
-            if isinstance(where, _Leaf):
-                self._room_of_leaf(where, there)
-            elif where.fillings:
+            if where.fillings:
                 self._room_by_filling(place, where, there)
             elif where.resource is not None:
                 free = self.dense.free[list(where.nodes), where.resource]
@@ -214,7 +195,6 @@ class PooledProgram:
                     self._in_pieces(there, resource, 1, room)
 
     def _in_pieces(self, there: Sequence[tuple[int, IntVar]], resource: int, size: int, room: int) -> None:
-        """Sum over shapes of floor(request / size) times their count is at most the room in such pieces."""
         row = Linear()
         for shape, variable in there:
             pieces = self.shapes[shape].request[resource] // size
@@ -232,28 +212,10 @@ class PooledProgram:
                 row.add(-filling[position], variable)
             self.model.add(solver_form(row) <= 0)
 
-    def _room_of_leaf(self, where: _Leaf, there: Sequence[tuple[int, IntVar]]) -> None:
-        """In pieces of every size, of all nodes, and of those alone on which pods of a selector may be."""
-        nodes = np.array(where.nodes)
-        masks = self.dense.masks[:, nodes]
-        present = sorted({self.shapes[shape].mask for shape, _ in there})
-        every = masks[present].any(axis=0)
-        for allowed in {row.tobytes(): row for row in (every, *masks[present])}.values():
-            inside = [(shape, count) for shape, count in there if not (masks[self.shapes[shape].mask] & ~allowed).any()]
-            for resource in range(len(self.dense.resources)):
-                free = self.dense.free[nodes[allowed], resource]
-                for size in self._sizes(inside, resource):
-                    self._in_pieces(inside, resource, size, int((free // size).sum()))
-
-    def _sizes(self, there: Sequence[tuple[int, IntVar]], resource: int) -> list[int]:
-        sizes = {self.shapes[shape].request[resource] for shape, _ in there} - {0}
-        return sorted({1, *sizes}) if len(sizes) <= MOST_SIZES else [1]
-
     # C7
 
     @cached_property
     def _paths(self) -> list[tuple[int, ...]]:
-        """Per domain itself and all that hold it, the virtual root last."""
         parent = self.dense.domains.parent.tolist()
 
         def path(domain: int) -> tuple[int, ...]:
@@ -267,7 +229,6 @@ class PooledProgram:
 
     @cached_property
     def _lowest(self) -> list[int]:
-        """Per domain the lowest one that has the same nodes."""
         tree, found = self.dense.domains, dict[tuple[int, int], int]()
         spans = [(int(begin), int(end)) for begin, end in zip(tree.begin, tree.end, strict=True)]
         for domain in np.argsort(tree.tier, kind="stable").tolist():
@@ -275,7 +236,6 @@ class PooledProgram:
         return [found[span] for span in spans]
 
     def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
-        """Each member has one home, the lowest of those that hold the same nodes; none where nothing asks for one."""
         if not bundle.homes and self.dense.limit_domains(bundle.scope) is None:
             return {}
         bound = self.dense.scopes[bundle.scope].bound
@@ -289,7 +249,6 @@ class PooledProgram:
         return homes
 
     def _holds_all(self, home: int, bundle: Bundle) -> bool:
-        """Whether a domain has room for all pods of a member, in pieces of every size."""
         shapes = [self.shapes[self.shape_of[item]] for item in bundle.items]
         pods = [self.bundles.items[item].total // bundle.many for item in bundle.items]
         return all(
@@ -300,7 +259,6 @@ class PooledProgram:
 
     @cached_property
     def _rooms(self) -> dict[tuple[int, int], list[int]]:
-        """Resource and size to the room of each domain in such pieces."""
         found = {}
         for resource, free in enumerate(self.dense.free.T):
             sizes = {shape.request[resource] for shape in self.shapes} - {0}
@@ -309,7 +267,6 @@ class PooledProgram:
         return found
 
     def _nested(self) -> None:
-        """Where the home of a group lies in a domain, so do those of its subgroups."""
         for bundle, homes in zip(self.all, self.homes, strict=True):
             above = self.homes[bundle.gang]
             if bundle.policy < 0 or not homes or not above:
@@ -320,7 +277,6 @@ class PooledProgram:
                 self.model.add(solver_form(row) <= 0)
 
     def _inside(self, homes: dict[int, IntVar]) -> dict[int, list[IntVar]]:
-        """Domain to the homes in it."""
         found: dict[int, list[IntVar]] = defaultdict(list)
         for home, variable in homes.items():
             for domain in self._paths[home]:
@@ -337,7 +293,6 @@ class PooledProgram:
         return found
 
     def _dealt_out(self) -> None:
-        """In each domain are at least as many pods of each shape as the homes in it ask for, and all in all as many."""
         asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
         held: dict[tuple[int, int], Linear] = defaultdict(Linear)
         for item, owner in enumerate(self.owners):
@@ -362,7 +317,6 @@ class PooledProgram:
         """Unit of ``span`` to its places."""
         found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
-            assert isinstance(where, NodeSet)
             found[where.unit].append(place)
         return found
 
@@ -424,7 +378,6 @@ class PooledProgram:
         return most
 
     def _locality(self) -> Linear:
-        """Sum over scopes of pods, running ones included, times the tier of their home."""
         total = Linear(constant=self.dense.constant_locality)
         for bundle, homes in zip(self.all, self.homes, strict=True):
             scope = self.dense.scopes[bundle.scope]
@@ -454,7 +407,6 @@ class PooledProgram:
         return found
 
     def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
-        """What counts pods, with how many each time."""
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
         for (index, node), count in solution.items():
             item, place = item_of[index], self.pods.place_of[node]
@@ -464,15 +416,13 @@ class PooledProgram:
 
     def _unit(self, place: int) -> int:
         where = self.places[place]
-        assert isinstance(where, NodeSet)
         return where.unit
 
     def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
-        places = [where for where in self.places if isinstance(where, NodeSet)]
+        places = list(self.places)
         return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
-        """Index of the home of each member of a bundle; ``nodes`` has those of each class."""
         for classes in self.bundles.classes(bundle):
             there = [node for index in classes for node in nodes[index]]
             home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
@@ -481,7 +431,6 @@ class PooledProgram:
 
     def read(self, values: Sequence[int]) -> Solution:
         """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""
-        assert not self.pods.coarse
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
         for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
@@ -506,7 +455,6 @@ class PooledProgram:
 
     @cached_property
     def _places_in(self) -> dict[int, list[int]]:
-        """Domain to its places."""
         found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
             for domain in self._paths[where.leaf]:
@@ -526,13 +474,11 @@ class PooledProgram:
 
     @cached_property
     def _named(self) -> ExactVariables:
-        """Variables of the exact model, for the way from places to nodes."""
-        places = [where for where in self.places if isinstance(where, NodeSet)]
+        places = list(self.places)
         return ExactVariables(self.dense, self.bundles.apart, tuple(places))
 
 
 def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:
-    """Take pods of a shape that are left at some places; yields the place of each."""
     for place in places:
         taken = min(pods, left.get((shape, place), 0))
         if taken:

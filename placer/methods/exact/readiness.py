@@ -50,7 +50,6 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
 
 
 def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | None, Solution | None]:
-    """Solve until there is a solution that kubelets admit, or none is left."""
     for _ in range(MOST_REFUSED):
         status, found = _solved(model, deadline, seed)
         if found is None:
@@ -64,10 +63,7 @@ def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | 
 
 
 def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.CpSolverStatus, Solution | None]:
-    """Status of the solver, and its solution where it has one.
-
-    It runs in a thread, so that this one hears signals; CP-SAT's own handler would end the process at the next Ctrl-C.
-    """
+    """In a thread, so that this one hears signals; CP-SAT's own handler would end the process at the next Ctrl-C."""
     solver = cp_model.CpSolver()
     solver.parameters.catch_sigint_signal = False
     solver.parameters.num_workers, solver.parameters.random_seed = 1, seed

@@ -94,8 +94,6 @@ class ExactModel:
 
     Parameters
     ----------
-    dense
-        The instance.
     must
         Of a neighbourhood: what is beyond it.
     seconds
@@ -245,8 +243,6 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
     Parameters
     ----------
-    dense
-        The instance.
     options
         Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
         the same events.
@@ -274,8 +270,6 @@ def safe_bound(bound: float, maximised: bool) -> int:
 
 
 class _Limits:
-    """What is left of seconds and of work."""
-
     def __init__(self, options: SearchOptions) -> None:
         self.deadline = Deadline.within(options.seconds)
         self._work = options.work
@@ -283,17 +277,14 @@ class _Limits:
 
     @property
     def seconds(self) -> float:
-        """Seconds left; infinite where there is no limit."""
         return self.deadline.left
 
     @property
     def work(self) -> float:
-        """Deterministic time left; infinite where there is no limit."""
         return math.inf if self._work is None else self._work - self.spent
 
     @property
     def over(self) -> bool:
-        """Whether a limit is reached."""
         return self.seconds <= 0 or self.work <= 0
 
 
@@ -338,7 +329,6 @@ class ExactSearch:
             budget *= GROWTH
 
     def _round(self, budget: float) -> None:
-        """Look at every value that is not proved, in order."""
         self.model: ExactModel | PooledModel | None = None
         self.kept, self.filled = 0, False
         for criterion in range(self.proved, len(self.dense.criteria)):
@@ -404,11 +394,9 @@ class ExactSearch:
             model.limit(criterion, min(known) if maximised else max(known))
 
     def _known_bounds(self, criterion: int) -> list[int]:
-        """What is proved of a criterion, by whatever says so."""
         return [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]
 
     def _bounds_that_hold(self) -> Iterator[NamedBound]:
-        """Bounds by counting, and those told before, that hold with the values in hand."""
         yield from bounds_for(self.dense, self.values)
         yield from (bound for bound in self.bounds if bound.context in ((), self.values[: bound.criterion or 0]))
 
@@ -439,7 +427,6 @@ class ExactSearch:
         return solver, status == cp_model.OPTIMAL, admitted is not None
 
     def _judge(self, criterion: int, bound: int, optimal: bool, by: str = "exact") -> bool:
-        """Compare the value in hand with the solver's bound, which is told where the values before are proved."""
         name, maximised = self.dense.criteria[criterion][0], self.dense.criteria[criterion][0] in MAXIMISED
         value = self.values[criterion]
         if (value > bound) if maximised else (value < bound):
@@ -451,7 +438,6 @@ class ExactSearch:
         return value == bound
 
     def _model_for(self, criterion: int, budget: float) -> ExactModel | PooledModel:
-        """Make the model on first use in a round, and keep what the values before ``criterion`` reached."""
         pooled = self._everything_kept(criterion) and self.pools
         made = isinstance(self.model, PooledModel) if pooled else isinstance(self.model, ExactModel)
         if self.model is None or not made or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
@@ -466,7 +452,6 @@ class ExactSearch:
         return self.model
 
     def _made(self, criterion: int, seconds: float, *, pooled: bool) -> ExactModel | PooledModel:
-        """A model that can aim at a criterion, of pooled pods where that tells all."""
         if pooled:
             return PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
         return ExactModel(self.dense, seconds=seconds, criterion=criterion)
@@ -526,7 +511,6 @@ class _SolutionWatch(cp_model.CpSolverSolutionCallback):
         self.refused: list[Solution] = []
 
     def on_solution_callback(self) -> None:
-        """Read the solution and offer it."""
         found = self._model.read(list(self.response_proto.solution))
         admitted = self._model.admitted(found)
         if admitted is not None:

@@ -205,7 +205,6 @@ class _BundleBuilder:
         self.parts.append(replace(bundle, gang=gang, least=subs[0].short, policy=subs[0].policy))
 
     def _add_items(self, classes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-        """Add the items of members whose classes are ``classes``; alike ones stand at the same position."""
         ordered = map(self.signatures.ordered, classes)
         begin = len(self.items)
         for row in zip(*ordered, strict=True):
@@ -224,7 +223,6 @@ class _BundleBuilder:
         return Bundle(tuple(members), items, whole, 0, scope, reach, homes, -1)
 
     def _homes(self, scope: int, reach: Reach, whole: bool, items: tuple[int, ...], many: int) -> tuple[int, ...]:
-        """Domains that may be the smallest one that a member's pods are counted in."""
         tops = self.dense.limit_domains(scope)
         if reach is Reach.FREE or tops == ():
             return ()
@@ -241,7 +239,6 @@ class _BundleBuilder:
         return tuple(np.flatnonzero(inside).tolist())
 
     def _within(self, tops: tuple[int, ...] | None) -> BoolArray:
-        """Whether each domain is one of those given or below one; None: all are."""
         tree = self.dense.domains
         if tops is None:
             return np.ones(len(tree.begin), dtype=bool)
@@ -251,7 +248,6 @@ class _BundleBuilder:
         return found
 
     def _able(self, domains: Iterable[int], needs: dict[int, int]) -> tuple[int, ...]:
-        """Those of the domains that could hold so many of each item alone, and any pod at all."""
         held = [(self.dense.domains.sums(self.items[item].fits), need) for item, need in needs.items()]
         able = []
         for domain in domains:
@@ -338,7 +334,6 @@ class ExactVariables:
         return [{int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes]
 
     def _active(self, bundle: Bundle) -> IntVar | None:
-        """C5 and C6: what is gated. A gang may have to be ready by role or policy alone."""
         gated = bundle.least > 0
         if bundle.policy < 0:
             group = self.dense.groups[bundle.members[0]]
@@ -470,7 +465,6 @@ class _Encoder:
         return [node for each in classes for node in self.counts.get(each, ())]
 
     def _classes(self, bundle: Bundle, position: int) -> list[int]:
-        """Classes of one member; of a group those of its subgroups too."""
         if bundle.policy < 0:
             return list(self.dense.groups[bundle.members[position]].classes)
         return list(self.dense.sub_groups[bundle.members[position]].classes)
@@ -517,7 +511,6 @@ class _Decoder:
         return found
 
     def _nodes(self) -> dict[int, list[int]]:
-        """Per item the node of each of its placed pods, ascending."""
         at: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for item, counts in enumerate(self.variables.counts):
             for place, variable in counts.items():
@@ -534,7 +527,6 @@ class _Decoder:
         return nodes
 
     def _filled(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Put the pods of a place on its nodes, filled as the solver says."""
         place, waiting = self.variables.places[index], defaultdict[Request, list[int]](list)
         for item, count in counts:
             waiting[self.variables.requests[item]] += [item] * count
@@ -546,9 +538,6 @@ class _Decoder:
                     yield from ((there.pop(), node) for _ in range(min(most, len(there))))
 
     def _packed(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Put the pods of a place on its nodes, the largest first, each where it leaves least room: what counts
-        fits.
-        """
         place = self.variables.places[index]
         if place.resource is None:
             yield from ((item, place.nodes[0]) for item, count in counts for _ in range(count))
@@ -563,7 +552,6 @@ class _Decoder:
                 yield item, node
 
     def _shared_out(self, bundle: Bundle, nodes: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
-        """Class and node of each pod: members are filled one after another, home by home."""
         for item, where in nodes.items():
             each = self.items[item]
             ordered = where if bundle.reach is not Reach.LEAF else sorted(where, key=self._leaf_then_node)

@@ -42,18 +42,14 @@ Choice = tuple[Units, int, int]
 
 @dataclass
 class _Alike:
-    """Pods on a node that are the same to its kubelet: their counts, by item, and how many of them stay there."""
-
     counts: list[tuple[int, IntVar]] = field(default_factory=list)
     most: int = 0
     held: int = 0
 
     def row(self) -> Linear:
-        """How many there are."""
         return Linear(constant=self.held).add(1, *(variable for _, variable in self.counts))
 
     def at(self, values: Sequence[int]) -> int:
-        """How many there are where each variable has the value at its index."""
         return self.held + sum(values[variable.index] for _, variable in self.counts)
 
 
@@ -83,7 +79,6 @@ class Zones:
         self.chosen: dict[tuple[int, Units, int], list[tuple[int, IntVar | None]]] = {}
 
     def _there(self) -> dict[int, dict[Units, _Alike]]:
-        """Node to what its kubelet tells apart of the pods that may come and those that stay."""
         found: dict[int, dict[Units, _Alike]] = defaultdict(lambda: defaultdict(_Alike))
         for item, counts in enumerate(self.variables.counts):
             index = self.variables.bundles.items[item].classes[0]
@@ -184,7 +179,6 @@ class Zones:
             self.model.add_bool_or([literal.negated() for literal in these])
 
     def _count_is(self, node: int, units: Units, count: int) -> IntVar:
-        """Whether there are exactly so many pods of a kind on a node."""
         key = (node, units, count)
         if key not in self._is:
             alike, literal = self.there[node][units], self.model.new_bool_var("")
@@ -238,7 +232,6 @@ class _ZoneRows:
             self._fit(mask, resource)
 
     def _fit(self, mask: int, resource: int) -> None:
-        """What units take of a resource within a set of zones is at most their room."""
         parts = self.taken.items()
         row = Linear().plus(1, *(part for (own, of), part in parts if of == resource and own & mask == own))
         # Amounts of bytes have many zeros at their ends, and the solver adds up in 63 bits.
@@ -248,7 +241,6 @@ class _ZoneRows:
         self.model.add(solver_form(row) <= min(room, MOST_ROOM))
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
-        """Count a unit of alike pods by choice of zones."""
         masks = self._choices(unit)
         total = alike.row()
         chosen = self.zones.chosen[self.node, units, number] = []
@@ -276,7 +268,6 @@ class _ZoneRows:
         return self.dealt
 
     def _choices(self, unit: Unit) -> list[int]:
-        """Sets of zones that could take a unit were the node empty, as bit masks."""
         numbers = range(len(self.amounts))
         masks = (sum(1 << zone for zone in chosen) for chosen in combinations(numbers, unit.width))
         needs = [(resource, need) for resource, need, _ in unit.amounts]

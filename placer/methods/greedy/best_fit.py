@@ -260,6 +260,9 @@ def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int
     able = fit[places]
     price = state.layout.shapes[shape].price
     room = state.price[begin + places]
+    if state.even:
+        counts = _level(room, able, max(1, price), count)
+        return (begin + places[counts > 0]).tolist(), counts[counts > 0].tolist()
     opens = np.where(state.used[begin + places], 0, OPENS) if reuse else np.zeros(len(places), dtype=np.int64)
     left = room - np.minimum(able, count) * price + opens
     order = np.lexsort((places, -able, left))
@@ -275,6 +278,22 @@ def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int
         chosen = np.append(chosen[:-1], best)
     counts[-1] = rest
     return (begin + places[chosen]).tolist(), counts.tolist()
+
+
+def _level(room: IntArray, able: IntArray, price: int, count: int) -> IntArray:
+    """How many of so many pods each node takes where every pod goes to the emptiest node that is able to."""
+
+    def above(level: int) -> IntArray:
+        found: IntArray = np.clip(-((level - room) // price), 0, able)
+        return found
+
+    low, high = int((room - able * price).min()), int(room.max())
+    while high - low > 1:
+        level = (low + high) // 2
+        low, high = (level, high) if above(level).sum() >= count else (low, level)
+    counts = above(low)
+    counts[np.flatnonzero(counts > above(high))[: int(counts.sum()) - count]] -= 1
+    return counts
 
 
 def _leaf_by_leaf(

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-import numpy as np
-
 from placer.dense import DenseGroup
 from placer.methods.greedy.best_fit import anchor, candidates, choose, choose_tied, demand_of, tops
 from placer.methods.greedy.communicating import Way, carry_out, drafts_of, lots_of, place_communicating, place_one
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import GreedyState, PodBlock, least, running_sums
+from placer.methods.greedy.state import GreedyState, PodBlock, running_sums
 from placer.methods.greedy.unit_homes import by_home, in_homes, shared_units
 
 __all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_recreate"]
@@ -38,6 +36,8 @@ class Style:
         Try all pods of an elastic gang before only as many as it needs.
     reuse
         Fill nodes in use before empty ones (O4); else least room left over alone decides.
+    even
+        Fill the emptiest nodes first, so that each keeps some room of every resource.
     tries
         Domains tried per tier and scope, at least 1. Candidates are found by counting, and the tightest come first: in
         a full cluster a dozen of them may hold each shape alone, and not all of them together.
@@ -47,6 +47,7 @@ class Style:
 
     whole: bool = False
     reuse: bool = True
+    even: bool = False
     tries: int = 32
     forward: int = 4
 
@@ -59,7 +60,7 @@ def admit(state: GreedyState, group: int, style: Style) -> bool:
     elastic = state.layout.elastic(group)
     if (style.whole or not elastic) and _place(state, group, whole, style):
         return True
-    return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
+    return elastic and _place(state, group, needed, style)
 
 
 def admit_together(state: GreedyState, group: int, followers: Sequence[int], style: Style) -> Sequence[int]:
@@ -102,66 +103,6 @@ def _place(
         if in_homes(state, units, items, state.layout.slice_of(domain), attempt):
             return True
     return False
-
-
-def _place_any(state: GreedyState, group: int, style: Style) -> bool:
-    """Place some choice of pods that makes an elastic group ready: what found no place is left out next time."""
-    gang, layout = state.dense.groups[group], state.layout
-    if len(gang.classes) == 1:
-        return False  # there is but one choice
-    mark = state.mark()
-    rooms = _rooms(state, gang)
-    for domain in _first_of_each_tier(state, rooms, style.tries):
-        most = rooms[domain]
-        blocks = least(state.dense, gang, layout.class_prices, most)
-        while blocks is not None:
-            failed = None
-            if _queues_allow(state, blocks):
-                failed = _place_blocks(state, gang, blocks, domain, style)
-                if failed is None:
-                    return True
-                state.undo(mark)
-            _leave_out(blocks, failed, most)
-            blocks = least(state.dense, gang, layout.class_prices, most)
-    return False
-
-
-def _rooms(state: GreedyState, gang: DenseGroup) -> dict[int, dict[int, int]]:
-    """Domains with room for some choice of pods that makes the group ready, by counting each class on its own.
-
-    Returns
-    -------
-    Domain to how many pods of each class fit there, in the order of :func:`candidates`.
-    """
-    root = state.layout.domains.root
-    domains = list(candidates(state, gang.scope, root, {}))
-    tree = state.layout.domains
-    most = np.empty((len(gang.classes), len(domains)), dtype=np.int64)
-    for row, index in enumerate(gang.classes):
-        hopes = state.hopes(state.layout.shape_of[index]) if state.tied(index) else state.able(index)
-        total = running_sums(hopes)
-        limit = min(state.dense.classes[index].size, state.queue_limit(index))
-        most[row] = np.minimum(total[tree.end[domains]] - total[tree.begin[domains]], limit)
-        state.work += len(total)
-    found: dict[int, dict[int, int]] = {}
-    suffices: dict[tuple[int, ...], bool] = {}
-    for column in np.flatnonzero(most.sum(axis=0) >= gang.short):
-        counts = tuple(most[:, column].tolist())
-        room = dict(zip(gang.classes, counts, strict=True))
-        if counts not in suffices:
-            suffices[counts] = least(state.dense, gang, state.layout.class_prices, room) is not None
-        if suffices[counts]:
-            found[domains[column]] = room
-    return found
-
-
-def _leave_out(blocks: Sequence[PodBlock], failed: PodBlock | None, most: dict[int, int]) -> None:
-    """Use less of what found no place: none of a subgroup, else one pod less of the dearest class."""
-    if failed is not None and failed.sub_group >= 0:
-        most.update({index: 0 for index, _ in failed.items})
-    else:
-        index, count = (failed or blocks[0]).items[0]
-        most[index] = count - 1
 
 
 def _first_of_each_tier(state: GreedyState, domains: Iterable[int], tries: int) -> Iterator[int]:
@@ -407,38 +348,13 @@ def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[
     return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))
 
 
-#: Areas in which an AppGroup is tried that does not find a place group by group.
-HOMES = 3
-
-
 def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place groups of one AppGroup, of which nothing new is placed yet.
-
-    Where some of them find no place, one area after the other is taken first for as many as go there.
+    """Place groups of one AppGroup, of which nothing new is placed yet: gangs one by one, then all lone pods together.
 
     Returns
     -------
     The gangs that were made ready, and the groups that were not.
     """
-    mark = state.mark()
-    ready, failed = _in_turn(state, groups, style)
-    if not failed or all(state.layout.is_lone(group) for group in groups):
-        return ready, failed
-    best = _weight(state, groups), state.since(mark), ready, failed
-    for area in _homes(state):
-        state.undo(mark)
-        ready, failed = _at_home(state, groups, style, area)
-        weight = _weight(state, groups)
-        if weight > best[0]:
-            best = weight, state.since(mark), ready, failed
-    state.undo(mark)
-    for index, node, count in best[1]:
-        state.take(index, [node], [count])
-    return best[2], best[3]
-
-
-def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place gangs one after the other, then all lone pods together."""
     layout = state.layout
     ready: list[int] = []
     failed: list[int] = []
@@ -448,30 +364,6 @@ def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[l
     items = [(state.dense.groups[group].classes[0], 1) for group in groups if layout.is_lone(group)]
     left = place_communicating(state, items, Way((0, len(state.price)), style.reuse), whole=False) if items else []
     return ready, failed + [state.dense.classes[index].group for index in left]
-
-
-def _at_home(state: GreedyState, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
-    """Place what goes there in one area, then the rest anywhere."""
-    assert state.communication is not None
-    state.communication.home = np.arange(state.communication.calls.areas) == area
-    ready, failed = _in_turn(state, groups, style)
-    state.communication.home = None
-    more, failed = _in_turn(state, failed, style)
-    return ready + more, failed
-
-
-def _homes(state: GreedyState) -> list[int]:
-    """The areas with most room."""
-    assert state.communication is not None
-    room = np.bincount(state.communication.calls.area, weights=state.price, minlength=state.communication.calls.areas)
-    return [int(area) for area in np.lexsort((np.arange(len(room)), -room))[:HOMES]]
-
-
-def _weight(state: GreedyState, groups: Sequence[int]) -> int:
-    classes = state.dense.classes
-    return sum(
-        classes[index].weight * state.placed[index] for group in groups for index in state.dense.groups[group].classes
-    )
 
 
 #: Other AppGroups that make way, one at a time, for one that is not placed entirely.

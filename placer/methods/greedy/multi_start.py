@@ -167,7 +167,7 @@ def _run(
     -------
     The state at the end, and the groups that were not made ready.
     """
-    state = GreedyState(layout)
+    state = GreedyState(layout, even=style.even)
     failed: list[int] = []
     groups = layout.dense.groups
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
@@ -366,6 +366,9 @@ GATHERING = 0.6
 #: Rounds of repairs at most; each round begins every chain again.
 ROUNDS = 16
 
+#: How many numbers of nodes are tried that are fewer than those opened.
+FEWER = 3
+
 
 def greedy(
     dense: Dense,
@@ -400,6 +403,7 @@ def greedy(
         search.offer(_cautious(dense, deadline), ties=True)
     search.orders()
     search.repairs()
+    search.fewer_nodes()
     search.refinements()
     search.polish()
     return search.solution
@@ -458,6 +462,25 @@ class _GreedySearch:
         """Run a chain once more; it stays as it is where that has been tried before."""
         sequence = self._moved_forward(chain)
         return chain if self._tried(sequence, chain.style) else self._run(sequence, chain.style)
+
+    def fewer_nodes(self) -> None:
+        """Place all on some of the nodes that are opened, evenly: small pods find room next to large ones (O4)."""
+        state, free, used = GreedyState(self.layout, self.solution), self.dense.free, self.dense.node_used
+        opened = np.flatnonzero(state.used & ~used)
+        if ("packedNodes", None) not in self.dense.criteria or not len(opened):
+            return
+        opened = opened[np.argsort(state.price[opened], kind="stable")]
+        room = free[used].sum(axis=0) + free[opened].cumsum(axis=0)
+        few = int((room < (free - state.free).sum(axis=0)).any(axis=1).sum()) + 1
+        sequence, best = self._sequence(self.all_orders[0]), self.rank
+        for _ in range(FEWER):
+            if few >= len(opened) or self.rank > best or not self._may_run():
+                return
+            kept = used.copy()
+            kept[opened[:few]] = True
+            layout = GreedyLayout(replace(self.dense, free=np.where(kept[:, None], free, 0)))
+            self._run(sequence, Style(reuse=False, even=True), layout)
+            few = (few + len(opened)) // 2
 
     def refinements(self) -> None:
         """Try the other orders and styles, for nearer and tighter placements of the same pods."""
@@ -559,10 +582,10 @@ class _GreedySearch:
         groups = self.dense.groups
         return self._admitted(sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[block[group]])))
 
-    def _run(self, sequence: list[int], style: Style) -> _Chain:
+    def _run(self, sequence: list[int], style: Style, layout: GreedyLayout | None = None) -> _Chain:
         deadline = self.deadline if self.tried else max(self.deadline, self.first, key=lambda each: each.at)
         self.tried.add((tuple(sequence), style))
-        state, failed = _run(self.layout, sequence, style, deadline)
+        state, failed = _run(layout or self.layout, sequence, style, deadline)
         solution = state.solution()
         # Scoring looks at every group and every entry of the solution.
         self.last = 1 + state.work + STEP // 20 * (len(sequence) + len(solution))

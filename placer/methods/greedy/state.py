@@ -61,8 +61,6 @@ def least(
 
     Parameters
     ----------
-    dense
-        The instance.
     group
         A gang of which no pending pod is placed yet.
     prices
@@ -79,7 +77,6 @@ def least(
 
 
 def _blocks(dense: Dense, group: DenseGroup, prices: Sequence[int], take: Mapping[int, int]) -> tuple[PodBlock, ...]:
-    """Sort pods by subgroup."""
     by_sub: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index in sorted(group.classes, key=lambda index: (-prices[index], index)):
         if take.get(index, 0):
@@ -88,8 +85,6 @@ def _blocks(dense: Dense, group: DenseGroup, prices: Sequence[int], take: Mappin
 
 
 class _Needs:
-    """The counts that are still missing, while pods are chosen one demand after the other."""
-
     def __init__(self, dense: Dense, group: DenseGroup, most: Mapping[int, int]) -> None:
         self.dense, self.group = dense, group
         sizes = {index: dense.classes[index].size for index in group.classes}
@@ -101,7 +96,6 @@ class _Needs:
         self.started = {-1} | {sub for sub in group.sub_groups if not dense.sub_groups[sub].short}
 
     def meet(self) -> bool:
-        """Choose pods until every count is met; False where they run out."""
         for policy, count in sorted(self.group.short_by_policy):
             subs = [sub for sub in self.group.sub_groups if self.dense.sub_groups[sub].policy == policy]
             if self._start(subs, count) < count:
@@ -134,7 +128,6 @@ class _Needs:
                 self._take(index, -spare)
 
     def _start(self, subs: Iterable[int], count: int) -> int:
-        """Choose the cheapest subgroups that are not started and can be; return how many there were."""
         costs = sorted((self._cost(sub), sub) for sub in subs if sub not in self.started and self._can(sub))
         for _, sub in costs[:count]:
             self.started.add(sub)
@@ -159,7 +152,6 @@ class _Needs:
         return cost
 
     def _choose(self, classes: Iterable[int], count: int) -> int:
-        """Take up to ``count`` pods of the classes, of started subgroups or none; return how many there were."""
         before = count
         for index in classes:
             if count > 0 and self.dense.classes[index].sub_group in self.started:
@@ -169,14 +161,12 @@ class _Needs:
         return before - count
 
     def _take(self, index: int, count: int) -> None:
-        """Count pods as chosen everywhere."""
         self.left[index] -= count
         self.take[index] += count
         for each in self._counts(index):
             self.missing[each] -= count
 
     def _counts(self, index: int) -> list[str | None]:
-        """What pods of a class are missing in: their role, where that needs any, and all together."""
         role = self.dense.classes[index].role
         return [None, role] if role in self.missing else [None]
 
@@ -268,13 +258,7 @@ def _between(total: IntArray, slices: IntArray) -> IntArray:
 
 
 class GreedyLayout:
-    """Static arrays shared by all runs of the greedy over one instance.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    """
+    """Static arrays shared by all runs of the greedy over one instance."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -456,15 +440,15 @@ class GreedyState(PartialSolution):
 
     Parameters
     ----------
-    layout
-        Of the instance.
     solution
         Where to start; must keep the rules.
+    even
+        Whether the emptiest nodes are filled first.
     """
 
-    def __init__(self, layout: GreedyLayout, solution: Solution | None = None) -> None:
+    def __init__(self, layout: GreedyLayout, solution: Solution | None = None, *, even: bool = False) -> None:
         super().__init__(layout.dense, layout.calls)
-        self.layout = layout
+        self.layout, self.even = layout, even
         #: int64, shape (nodes,): the price of what each node has left.
         self.price = layout.prices(self.dense.free)
         #: How often pods that call each other may still be moved while areas for them are looked for.
@@ -532,7 +516,6 @@ class GreedyState(PartialSolution):
         return counts
 
     def _volatile(self, shape: Shape) -> bool:
-        """Whether pods on other nodes may change what a node takes of a shape."""
         return self.dense.neighbours is not None and shape.first in self.dense.neighbours.volatile
 
     def hopes(self, number: int) -> IntArray:
@@ -547,7 +530,6 @@ class GreedyState(PartialSolution):
             return self._fitting(shape, None)
 
     def _fitting(self, shape: Shape, nodes: IntArray | None, *, zones: bool = True) -> IntArray:
-        """Count what fits on some nodes, None: on all."""
         mask = self.dense.masks[shape.mask]
         allowed = mask if nodes is None else mask[nodes]
         self.work += STEP // 4 + len(allowed) * (1 + len(shape.asked))
@@ -589,7 +571,7 @@ class GreedyState(PartialSolution):
         """
         shape = self.layout.shapes[number]
         if self.zones is None or self.dense.classes[shape.first].zones < 0:
-            return self.price
+            return -self.price if self.even else self.price
         self.work += ZONES * len(self.price)
         return self.zones.left(shape.first)
 

@@ -170,7 +170,6 @@ class MilpConstraints:
                 self.program.at_least("tier_limit", row, 0)
 
     def _below(self, domain: int, top: int) -> bool:
-        """Whether a domain is the other one or in it."""
         while domain >= 0:
             if domain == top:
                 return True
@@ -365,16 +364,13 @@ class MilpConstraints:
         return row
 
     def _only_with(self, classes: Sequence[int], gate: Variable, rule: str) -> None:
-        """No pod of the classes without the gate; at most as many as fit at all."""
         for index in classes:
             most = self.variables.bounds.room(index, self.dense.domains.root)
             self.program.at_most(rule, self._placed(1, [index]).add(-most, gate), 0)
 
     def _at_least(self, classes: Sequence[int], least: int, gate: Variable, rule: str) -> None:
-        """With the gate, at least so many pods of the classes."""
         self.program.at_least(rule, self._placed(1, classes).add(-least, gate), 0)
 
 
 def _where(mask: BoolArray) -> set[int]:
-    """Areas for which a mask is set."""
     return set(np.flatnonzero(mask).tolist())

@@ -129,8 +129,6 @@ class Flows:
 
     Parameters
     ----------
-    variables
-        The program.
     network
         Of its instance.
 
@@ -177,7 +175,6 @@ class Flows:
         return WorkloadPods(self._named(f"c_{number}", everyone), new, on, bound, bound_on, held)
 
     def _amounts(self, number: int, place_of: IntArray) -> dict[int, Amount]:
-        """New pods of a workload by place, where ``place_of`` says of each node in which it is."""
         rows: dict[int, Linear] = defaultdict(Linear)
         most = Counter[int]()
         for index in self.network.workloads[number].classes:
@@ -190,7 +187,6 @@ class Flows:
         return {place: Amount(f"x_{number}_{place}", row, most[place]) for place, row in rows.items()}
 
     def _named(self, name: str, amount: Amount) -> Amount:
-        """The amount as a variable; one that is always 0 stays what it is."""
         if not amount.most:
             return amount
         row = Linear().add(1, self.program.real(name, amount.most, partial(_product, [amount.row])))
@@ -277,7 +273,6 @@ class Flows:
         return self._products_on[key]
 
     def _times(self, letter: str, indices: tuple[int, ...], callers: Amount, callees: Amount) -> Linear:
-        """A variable that means the product of two amounts."""
         name, meaning = "_".join((letter, *map(str, indices))), partial(_product, [callers.row, callees.row])
         return Linear().add(1, self.program.real(name, callers.most * callees.most, meaning))
 

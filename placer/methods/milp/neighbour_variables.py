@@ -31,8 +31,6 @@ class NeighbourVariables:
     ----------
     variables
         Of the program.
-    neighbours
-        The rows.
     """
 
     def __init__(self, variables: MilpVariables, neighbours: DenseNeighbours) -> None:
@@ -134,8 +132,6 @@ class NeighbourVariables:
 
 
 class _Combinations:
-    """Domains, one per key, of the pods of an attraction."""
-
     def __init__(self, rows: NeighbourVariables, row: Attraction) -> None:
         self.row = row
         self.owners = self._counts(rows, row.owners)
@@ -150,25 +146,21 @@ class _Combinations:
         return {at: counts for at, counts in found.items() if min(at) >= 0}
 
     def is_first(self, where: tuple[int, ...], values: Values) -> int:
-        """Whether the first is in these domains: in those that have no other support, the lowest ones of them."""
         bare = [self._bare(place, values) for place in range(len(self.row.keys))]
         fitting = [at for at in _there(self.firsts, values) if _covers(at, bare)]
         return int(any(bare) and bool(fitting) and min(fitting) == where)
 
     def _bare(self, place: int, values: Values) -> set[int]:
-        """Domains of a key with owners and nothing else that matches."""
         mine = {at[place] for at in _there(self.owners, values)}
         support: list[int] = _there(self.others[place], values)
         return mine - self.row.ground[place] - set(support)
 
 
 def _there(counts: Mapping[K, list[Variable]], values: Values) -> list[K]:
-    """Where any count is above 0."""
     return [at for at, variables in counts.items() if any(values[each] for each in variables)]
 
 
 def _covers(where: tuple[int, ...], bare: Sequence[set[int]]) -> bool:
-    """Whether some domains, one per key, are all that have no other support."""
     return all(domains <= {domain} for domain, domains in zip(where, bare, strict=True))
 
 

@@ -18,8 +18,6 @@ class MilpObjective:
 
     Parameters
     ----------
-    variables
-        The program they are expressed in.
     flows
         Of it; None without a network.
     """
@@ -96,7 +94,6 @@ class MilpObjective:
         return total
 
     def _touched(self, number: int, before: set[int]) -> Iterable[Variable]:
-        """t[s, u], 0 or 1: whether new pods of a scope are in the leaf u that it is not in yet."""
         touched: dict[int, Variable] = {}
         pods: dict[int, Linear] = defaultdict(Linear)
         for index in self.dense.scopes[number].classes:
@@ -140,11 +137,9 @@ class MilpObjective:
         return Linear().add(1, *self._opened_by_domain.values())
 
     def _empty(self, domain: int) -> bool:
-        """Whether it is a HyperNode, not the virtual root, and empty so far."""
         return domain != self.dense.domains.root and not self.dense.domains.used[domain]
 
     def _opened(self, domain: int) -> Variable:
-        """o[d], 0 or 1: whether an empty HyperNode is empty no more."""
         tree, opened = self.dense.domains, self._opened_by_domain
         if domain not in opened:
             inside = range(int(tree.begin[domain]), int(tree.end[domain]))

@@ -46,11 +46,6 @@ EXCLUDED = 200
 class MilpModel:
     """One program for all values; values reached are kept by rows that are added one after another.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-
     Raises
     ------
     TooLarge
@@ -144,8 +139,6 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
     Parameters
     ----------
-    dense
-        The instance.
     options
         Limits, threads, seed, the solver and a solution to start from. A unit of ``work`` is
         :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound.
@@ -170,8 +163,6 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 class _MilpSearch:
-    """One search: the best solution so far, the model, and what is left of the limits."""
-
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
         self._end = None if options.seconds is None else time.monotonic() + USED * options.seconds
@@ -181,7 +172,6 @@ class _MilpSearch:
         self.cut = False
 
     def run(self) -> str:
-        """Decide the values in order."""
         try:
             return self._run(MilpModel(self.dense))
         except TooLarge:
@@ -208,12 +198,10 @@ class _MilpSearch:
         return "time" if self.cut else "finished"
 
     def _same_for_all(self, criterion: int, value: Linear) -> None:
-        """A value without a variable is what it is: nothing is asked."""
         if value.constant != self.values[criterion]:
             raise SolverFault(self._differs(criterion, value.constant))
 
     def _solve(self, criterion: int, model: MilpModel) -> bool:
-        """Solve for a criterion; say whether its value is proved (as far as those before are)."""
         last = criterion + 1 == len(self.dense.criteria)
         seconds, nodes = self._seconds_for(last), self._nodes_for(last)
         if (seconds is not None and seconds < LEAST_SECONDS) or nodes == 0:
@@ -275,7 +263,6 @@ class _MilpSearch:
 
 
 def _ask(solver: pulp.LpSolver, model: MilpModel) -> SolveStatus:
-    """Solve, and once more without what has no order in which each pod is admitted, until that is not what is found."""
     status = ask(solver, model.program.problem)
     for _ in range(EXCLUDED):
         if status in (SolveStatus.IMPOSSIBLE, SolveStatus.NOTHING) or not model.exclude():

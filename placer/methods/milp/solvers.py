@@ -83,7 +83,6 @@ class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # PuLP brings no types
     """PuLP's HiGHS, from a starting point, and with the endings that PuLP 3.3 does not expect."""
 
     def callSolver(self, lp: Any) -> None:  # noqa: N802  # PuLP's name
-        """Run from the values that the variables have, where they have any."""
         import highspy
 
         values = [variable.varValue for variable in lp.variables()]
@@ -219,7 +218,6 @@ def _kind(name: str) -> Any:
 
 
 def _accepted(kind: Any, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that the solver's class names."""
     parameters = inspect.signature(kind.__init__).parameters
     return {name: value for name, value in wanted.items() if name in parameters and value is not None}
 

@@ -210,7 +210,6 @@ class CountBounds:
         return min(self.dense.classes[index].size, int(self._rooms[index][domain]))
 
     def _domains(self, number: int) -> list[int] | None:
-        """Domains that hold all running pods of a scope, up to its limit; None where nothing looks at them."""
         scope, tree = self.dense.scopes[number], self.dense.domains
         if scope.limit is None and not (scope.wanted and self._watched):
             return None
@@ -360,7 +359,6 @@ class MilpVariables:
                 values[variable] = int(sum(totals[index] for index in sub.classes) >= sub.short)
 
     def _set_home(self, values: Values, solution: Solution, totals: Mapping[int, int], number: int) -> bool:
-        """Set home and pods inside it of a scope; say whether there is such a home."""
         scope, homes = self.dense.scopes[number], self.homes[number] or {}
         nodes = {node for index, node in solution if index in scope.classes}
         home = self.dense.common((*scope.bound, *nodes))

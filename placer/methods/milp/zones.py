@@ -99,8 +99,6 @@ def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
 
     Parameters
     ----------
-    dense
-        A whole instance.
     fits
         Most pods of each class on each node: int64, shape (nodes,), per class.
 
@@ -134,7 +132,6 @@ def size_of_plans(plans: dict[int, Plan]) -> int:
 
 
 def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -> tuple[PodKind, ...]:
-    """Kinds of the pods that may come to a node and of which something is aligned there."""
     found: dict[Units, list[int]] = defaultdict(list)
     for index in range(len(dense.classes)):
         if fits[index][node] and numa.of(index, node):
@@ -146,7 +143,6 @@ def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -
 
 
 def _admitted(numa: DenseNuma, node: int, kinds: Sequence[PodKind], budget: Iterator[int]) -> tuple[Crowd, ...]:
-    """Crowds that a kubelet admits in some order; without the empty one."""
     found = []
     for crowd in _possible(numa.kubelet(node), numa.start[node], kinds):
         if next(budget, None) is None:
@@ -160,7 +156,6 @@ def _admitted(numa: DenseNuma, node: int, kinds: Sequence[PodKind], budget: Iter
 
 
 def _possible(kubelet: PackedKubelet, start: State, kinds: Sequence[PodKind]) -> Iterator[Crowd]:
-    """All crowds that do not take more than all zones have together; small ones first."""
     takes = [_taken(kind.units, len(kubelet.resources)) for kind in kinds]
     room = [sum(amounts) for amounts in zip(*kubelet.amounts(start), strict=True)]
     waiting: deque[tuple[Crowd, list[int]]] = deque([((), room)])
@@ -177,7 +172,6 @@ def _possible(kubelet: PackedKubelet, start: State, kinds: Sequence[PodKind]) ->
 
 
 def _taken(units: Units, resources: int) -> list[int]:
-    """What a pod takes of each resource."""
     found = [0] * resources
     for unit in units:
         for resource, _, take in unit.amounts:
@@ -190,8 +184,6 @@ class Zones:
 
     Parameters
     ----------
-    variables
-        The program.
     plans
         From :func:`plans_of`.
 
@@ -239,7 +231,6 @@ class Zones:
                 values[self.chosen[node][plan.crowds.index(crowd)]] = 1
 
     def _dealt(self, node: int, plan: ByZone, counts: Sequence[tuple[int, int]]) -> Counter[tuple[int, int]]:
-        """How many pods of each kind get each zone, in an order that works."""
         numa, found = self.dense.numa, Counter[tuple[int, int]]()
         assert numa is not None
         kubelet, state, pods = numa.kubelet(node), numa.start[node], numa.pods(node, counts)

@@ -30,8 +30,6 @@ class NeighbourRooms:
 
     Parameters
     ----------
-    neighbours
-        The rows.
     kinds
         Per class its kind of neighbours.
     """
@@ -115,8 +113,6 @@ class NeighbourRooms:
 
         Parameters
         ----------
-        index
-            The class.
         nodes
             Where; None: all nodes.
         counts
@@ -141,7 +137,6 @@ class NeighbourRooms:
             self._spread(number, owns, meant, where, counts)
 
     def _repel(self, number: int, owns: bool, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
-        """C13: no domain of those that it means, or that mean it; of a class that means itself one pod."""
         held, domain = self._repelling[number], self._domain(self.neighbours.repulsions[number])[where]
         blocked = np.zeros(len(held.matched), dtype=bool)
         if owns:
@@ -154,7 +149,6 @@ class NeighbourRooms:
             counts[(domain >= 0) & blocked[domain]] = 0
 
     def _attract(self, number: int, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
-        """C12: domains that have a match; anywhere for the first."""
         row = self.neighbours.attractions[number]
         if meant and self.may_be_first(number):
             return
@@ -187,7 +181,6 @@ class NeighbourRooms:
         return None
 
     def _spread(self, number: int, owns: bool, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
-        """C14: so many more that a domain with owners, itself among them, does not get too far ahead."""
         row, held = self.neighbours.spreads[number], self._counted[number]
         if not len(held.matched):
             return  # no node has the key: whoever asks for it is kept off all of them already
@@ -251,7 +244,6 @@ class NeighbourRooms:
                 yield self._spread_beside(row, nodes, number)
 
     def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
-        """Nodes that are closed to a kind by pods that stay, too (C7 by label, C13, C15)."""
         shut = self.neighbours.shut[rule][kind]
         found = None if shut is None else shut[nodes]
         for closed in self._closed_beside(rule, self._of_kind[kind], nodes) if kind in self._of_kind else ():
@@ -271,7 +263,6 @@ class NeighbourRooms:
 
     @cached_property
     def _of_kind(self) -> dict[int, int]:
-        """Kind to one of its classes."""
         return {kind: index for index, kind in enumerate(self._kinds)}
 
     @staticmethod
@@ -301,7 +292,6 @@ class NeighbourRooms:
         )
 
     def _places(self, row: Attraction) -> Iterator[tuple[int, set[tuple[int, ...]]]]:
-        """Class to the domains, one per key, in which pods of it are."""
         for index in {*row.owners, *row.matched}:
             nodes = self._nodes.get(index, {})
             yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
@@ -363,7 +353,6 @@ class NeighbourRooms:
 
     @cached_property
     def _all_counts(self) -> list[tuple[int, _Counts]]:
-        """Key and counts of every row."""
         rows = self.neighbours
         found = [(row.key, counts) for row, counts in zip(rows.repulsions, self._repelling, strict=True)]
         found += [(row.key, counts) for row, counts in zip(rows.spreads, self._counted, strict=True)]
@@ -380,21 +369,17 @@ class NeighbourRooms:
 
 
 class _Counts:
-    """Per domain of a row: pods of owners and of matched classes."""
-
     def __init__(self, domains: int) -> None:
         self.owners: IntArray = np.zeros(domains, dtype=np.int64)
         self.matched: IntArray = np.zeros(domains, dtype=np.int64)
 
     def add(self, domain: int, count: int, owns: bool, meant: bool) -> None:
-        """Count pods on a node of a domain, -1: of none."""
         if domain >= 0:
             self.owners[domain] += count if owns else 0
             self.matched[domain] += count if meant else 0
 
 
 def _binds(row: Repulsion | Attraction | SpreadRow) -> bool:
-    """Whether a row of a subproblem says anything beside what is closed: of its classes, or of owners that stay."""
     if isinstance(row, Repulsion):
         return bool(row.owners and row.matched)
     return bool(row.owners or (row.matched and row.held))
@@ -405,7 +390,6 @@ def _renumbered(classes: Iterable[int], number: Mapping[int, int]) -> tuple[int,
 
 
 def _even(row: SpreadRow, held: _Counts) -> bool:
-    """C14 of all domains with owners."""
     fewest = 0 if row.floor or not len(row.counting) else int(held.matched[row.counting].min())
     there = (held.owners > 0) & (held.matched - fewest > row.skew)
     there[sorted(row.held)] |= held.matched[sorted(row.held)] - fewest > row.skew

@@ -56,8 +56,6 @@ class PartialSolution:
 
     Parameters
     ----------
-    dense
-        The instance.
     calls
         Its call graph, where another partial solution has one already; None: made anew where pods call each other.
     zones
@@ -116,7 +114,6 @@ class PartialSolution:
         self._fill(index, nodes, counts)
 
     def _enter(self, index: int, node: int, count: int) -> None:
-        """Remember and count pods, everything but the resources of the node."""
         self._log.append((index, node, count))
         self._count(index, node, count)
         if self.zones is not None:
@@ -151,7 +148,6 @@ class PartialSolution:
             self.undo(mark)
 
     def _count(self, index: int, node: int, count: int) -> None:
-        """Count pods in, or out where ``count`` is negative."""
         self.placed[index] += count
         self._count_on_node(index, node, count)
         for row, amount in self.dense.rows_of[index]:
@@ -162,7 +158,6 @@ class PartialSolution:
             self.neighbours.take(index, node, count)
 
     def _count_on_node(self, index: int, node: int, count: int) -> None:
-        """Count what is on the node and whether that uses it, and its host ports."""
         pods = self.dense.classes[index]
         there, here = self.where[index], self.on[node]
         before = there.get(node, 0)
@@ -179,7 +174,6 @@ class PartialSolution:
             self._with_port[port.protocol, port.port][node] += count
 
     def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Take room on distinct nodes, or give it back where counts are negative."""
         request = self.dense.classes[index].request
         if len(nodes) == 1:
             self.room[:, nodes[0]] -= request * counts[0]
@@ -207,8 +201,6 @@ class PartialSolution:
 
         Parameters
         ----------
-        index
-            The class.
         nodes
             Where; None: all nodes.
         counts
@@ -232,7 +224,6 @@ class PartialSolution:
         return (*self.dense.ports.get(node, ()), *self.ports.get(node, ()))
 
     def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
-        """Nodes on which one of some host ports is taken."""
         near: set[int] = set()
         for port in ports:
             near.update(self.dense.with_port.get((port.protocol, port.port), ()))
@@ -285,7 +276,6 @@ class PartialSolution:
         return balanced and (self.zones is None or self.zones.stand)
 
     def _holds(self, neighbours: NeighbourRooms) -> bool:
-        """Whether all that is placed keeps C14, and has an order for C12."""
         counts = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
         order = {} if self.zones is None else self.zones.order
         return neighbours.even and self.dense.orderable(Solution(counts, order))
@@ -304,12 +294,10 @@ class PartialSolution:
                 counts[here] = np.minimum(counts[here], int(self._in_any_order(index, node)))
 
     def _in_any_order(self, index: int, node: int) -> bool:
-        """Whether the kubelet of a node takes what is there and a pod of a class, whichever comes first."""
         numa, there = self.dense.numa, self.on[node].items()
         return numa is None or numa.in_any_order(node, [*numa.pods(node, there), numa.of(index, node)])
 
     def _aligned(self, index: int, node: int) -> bool:
-        """Whether the kubelet of a node aligns pods of a class (C10)."""
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
 
     def kind_of(self, node: int) -> tuple[object, ...]:

@@ -57,13 +57,7 @@ class Partner(NamedTuple):
 
 
 class CallGraph:
-    """The network of an instance, arranged by workload.
-
-    Parameters
-    ----------
-    network
-        Of the instance.
-    """
+    """The network of an instance, arranged by workload."""
 
     def __init__(self, network: DenseNetwork) -> None:
         self.network = network
@@ -142,14 +136,11 @@ class Communication:
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         #: O3 of what is placed now, AppGroup by AppGroup, pairs of two running pods left out.
         self.costs = dict.fromkeys((network.workloads[call.origin].app for call in network.calls), 0)
-        #: The only areas that may be used for now; None: all.
-        self.home: BoolArray | None = None
         self._begin()
         self.bound = [dict(each) for each in self.placed]
         self._kept = self.surplus.copy() if network.majority else self.surplus
 
     def _begin(self) -> None:
-        """Count what runs; ``room`` is already without it."""
         for workload, each in enumerate(self.calls.network.workloads):
             for node, area, count in each.bound:
                 self.count_in(workload, area, count)
@@ -241,7 +232,7 @@ class Communication:
             found: BoolArray = self.far[workload] == 0
         else:
             found = np.ones(self.calls.areas, dtype=bool) if unbalanced else self._majority(workload)
-        return found if self.home is None else found & self.home
+        return found
 
     def carried(self, workload: int, area: int) -> int:
         """How many more pods of a workload in an area the links carry (C9)."""
@@ -279,7 +270,6 @@ class Communication:
         return found
 
     def _majority(self, workload: int) -> BoolArray:
-        """Where one more pod has no more callees too far than near, and no caller gets more than it may have."""
         able: BoolArray = self.surplus[workload] <= 0
         more: dict[int, IntArray] = {}
         for each in self.calls.partners[workload]:
@@ -291,7 +281,6 @@ class Communication:
         return able
 
     def _spare(self, workload: int, area: int) -> int:
-        """How much more surplus each of its pods in an area may have."""
         fresh = self.placed[workload][area] > self.bound[workload].get(area, 0)
         itself = self.calls.to_itself[workload]
         allowed = 0 if fresh else max(0, int(self._kept[workload, area]) + itself)

@@ -24,20 +24,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class _Rows(TypedDict):
-    """Rows of a subproblem."""
-
     confinements: tuple[Confinement, ...]
     exclusions: tuple[Exclusion, ...]
 
 
 class UnitRooms:
-    """Counts of placed pods by unit and domain.
-
-    Parameters
-    ----------
-    neighbours
-        The rows.
-    """
+    """Counts of placed pods by unit and domain."""
 
     def __init__(self, neighbours: DenseNeighbours) -> None:
         self._rows = neighbours
@@ -91,14 +83,12 @@ class UnitRooms:
         return found
 
     def _confining(self, index: int, where: slice | IntArray) -> Iterator[BoolArray]:
-        """C7 by label: nodes outside the domain where the unit is, or is to be."""
         for number in self._confinements.get(index, ()):
             home = next(iter(self._there[number]), self._settled.get(number))
             if home is not None:
                 yield self._rows.domain[self._rows.confinements[number].key][where] != home
 
     def _excluding(self, index: int, where: slice | IntArray) -> Iterator[BoolArray]:
-        """C15: domains that other units have."""
         for number, unit in self._exclusions.get(index, ()):
             if not len(self._holder[number]):
                 continue  # no node has the key: whoever needs it is kept off all of them already

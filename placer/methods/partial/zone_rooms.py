@@ -23,11 +23,6 @@ class ZoneRooms:
 
     A node's pods stand in the order in which they came, as long as the kubelet admits them so; else, or where one was
     taken away, in any order that it admits. Where there is none, the node takes no more pods until it is as it was.
-
-    Parameters
-    ----------
-    numa
-        Of the instance.
     """
 
     def __init__(self, numa: DenseNuma) -> None:
@@ -111,8 +106,6 @@ class ZoneRooms:
 
         Parameters
         ----------
-        index
-            The class.
         nodes
             Where; None: on all nodes.
         most
@@ -159,7 +152,6 @@ class ZoneRooms:
 
 
 def _without(classes: Sequence[int], index: int, count: int) -> list[int]:
-    """Classes without the last ``count`` pods of one of them."""
     rest = list(classes)
     for _ in range(count):
         rest.pop(len(rest) - 1 - rest[::-1].index(index))
@@ -200,7 +192,6 @@ def _follow(rooms: IntArray, units: Units, most: int) -> IntArray:
 
 
 def _lowest(rooms: IntArray, rows: IntArray, unit: Unit, again: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Those of some nodes that have a zone for a unit, and the lowest such zone."""
     able: BoolArray = np.ones((len(rows), rooms.shape[1]), dtype=bool)
     for resource, need, _ in unit.amounts:
         able &= rooms[rows, :, resource] >= need
@@ -212,7 +203,6 @@ def _lowest(rooms: IntArray, rows: IntArray, unit: Unit, again: IntArray | None)
 
 
 def _use_again(again: IntArray, rows: IntArray, zone: IntArray, unit: Unit) -> None:
-    """Note what a unit leaves for later ones to get again, or gets again itself."""
     for resource, need, take in unit.amounts:
         had = again[rows, zone, resource]
         again[rows, zone, resource] = np.maximum(had, need) if resource in unit.again else np.maximum(had - take, 0)
@@ -233,7 +223,6 @@ def _leaves(rooms: IntArray, units: Units, rates: FloatArray) -> IntArray:
 
 
 def _replayed(kubelet: PackedKubelet, state: State | None, units: Units, most: int) -> int:
-    """The same by replay."""
     for count in range(most):
         answer = None if state is None else kubelet.admit(state, units)
         if answer is None:

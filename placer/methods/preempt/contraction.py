@@ -86,7 +86,6 @@ class Contraction:
 
     @cached_property
     def _of_groups(self) -> dict[GroupKey, int]:
-        """Group to the least priority of a unit of it."""
         pods, found = self.instance.pods, dict[GroupKey, int]()
         for key, group in self.instance.groups.items():
             if group.bound:
@@ -118,14 +117,12 @@ class Contraction:
         )
 
     def _sum(self, names: Collection[str]) -> Resources:
-        """What nodes have."""
         total: Counter[str] = Counter()
         for name in names:
             total.update(self.amounts[name])
         return Resources(total)
 
     def _group(self, key: GroupKey, pods: Collection[Key], *, nearness: bool) -> Group:
-        """A group of the domain; where it has to be does not matter, except to the one that waits."""
         group, mine = self.instance.groups[key], nearness and key == self.group.key
         topology = group.topology if mine else None
         policies = group.policies if mine else tuple(replace(each, topology=None) for each in group.policies)
@@ -134,7 +131,6 @@ class Contraction:
         return replace(group, topology=topology, policies=policies, sub_groups=parts, bound=bound)
 
     def _tree(self, names: Collection[str]) -> TopologyTree:
-        """The tree over the nodes of a domain."""
         tree = self.instance.topology
         kept: dict[str, HyperNode] = {}
         for name, each in sorted(tree.hyper_nodes.items(), key=lambda pair: pair[1].tier):
@@ -145,7 +141,6 @@ class Contraction:
         return TopologyTree(dict(sorted(kept.items())), tree.root_tier, tree.left_out)
 
     def _policy(self, nodes: dict[str, Node]) -> Policy:
-        """The policy, in which a pod weighs what it weighs in the cluster."""
         before, after = (
             self.instance.average_shares,
             replace(self.instance, nodes=nodes, policy=Policy()).average_shares,
@@ -165,7 +160,6 @@ class _DomainPods:
         self.whole, self.names, self.others, self.near = whole, names, others, near
 
     def pods(self) -> dict[Key, Pod]:
-        """All that are there."""
         found = {}
         for key, pod in self.whole.instance.pods.items():
             if pod.state is PodState.PENDING:

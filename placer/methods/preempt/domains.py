@@ -17,8 +17,9 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, released, unit_priority, without
+from placer.disruption import Disruption, unit_priority
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.what_if import released, without
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
 from placer.methods.greedy.multi_start import greedy
@@ -111,13 +112,11 @@ class DomainSearch:
         self.bound = self._bound(known[1:]) if self.confined else anywhere
 
     def _anywhere(self, *, bounded: bool) -> Score | None:
-        """What has to go wherever the group is; None: that is not proved, or not asked."""
         if not bounded and not self.confined:
             return None
         return self._least((), self.deadline.part(ANYWHERE_SHARE))[0]
 
     def _bound(self, known: Sequence[Score | None]) -> Score | None:
-        """The least over domains; None where that of one is not known."""
         least = disturbance(score(self.instance, Placement(), disturbing=True))
         for each in known:
             if each is None:
@@ -127,7 +126,6 @@ class DomainSearch:
 
     @staticmethod
     def _beaten(anywhere: Score | None, moved: int, best: Score) -> bool:
-        """Whether a domain in which so much has to be moved is no better than the best that was carried out."""
         if anywhere is None:
             return False
         evicted = [value for value in anywhere if value.name in LOSSES]
@@ -155,7 +153,6 @@ class DomainSearch:
             yield names if self.confined else self._cheapest(names)
 
     def _cheapest(self, names: Sequence[str]) -> list[str]:
-        """Nodes on which least goes for each pod, as many as leave a choice."""
         pods = [self.instance.pods[key] for key in self.group.pending]
         asked = max(pods, key=lambda pod: self.instance.weights[pod.key]).requests
         ranked = []
@@ -191,7 +188,6 @@ class DomainSearch:
 
     @cached_property
     def _need(self) -> dict[str, int]:
-        """Per resource what the pending pods of the group take at least."""
         pods = [self.instance.pods[key].requests for key in self.group.pending]
         resources = {resource for requests in pods for resource in requests}
         least = self.group.need
@@ -233,14 +229,12 @@ class DomainSearch:
         return found
 
     def _may_be_of(self, own: int, group: Group | None) -> list[int]:
-        """Priorities of the units that a pod of a group may go in."""
         if group is None:
             return [own]
         return [each for each in self._priorities_in[group.key] if each >= own]
 
     @cached_property
     def _priorities_in(self) -> dict[GroupKey, frozenset[int]]:
-        """Group to the priorities of the pods that run of it."""
         pods = self.instance.pods
         groups = self.instance.groups.items()
         return {key: frozenset(pods[each].unit_priority for each in group.bound) for key, group in groups}
@@ -256,7 +250,6 @@ class DomainSearch:
         return None if None in found else max((each or 0 for each in found), default=0)
 
     def _coming(self, names: Collection[str]) -> frozenset[Key]:
-        """What runs of the group and has to be moved to a domain that the group is to be in."""
         stays = any(self.instance.pods[key].node in names for key in self._own)
         return self._own if self.confined and not stays else frozenset()
 
@@ -295,14 +288,12 @@ class DomainSearch:
         return tuple(values) if len(values) == len(criteria) else None, plan if admitted else None
 
     def _unit_sizes(self, small: Instance) -> dict[Key, int]:
-        """Pods of groups that stand alone in a contraction, to how many there are of their group."""
         groups = {key: self.instance.pods[key].group for key, pod in small.pods.items() if pod.group is None}
         return {key: len(self.instance.groups[group].bound) for key, group in groups.items() if group is not None}
 
     # Carrying out
 
     def _offer(self, placement: Placement) -> bool:
-        """Take a placement that keeps all rules and is better than the best."""
         values = score(self.instance, placement, disturbing=True)
         if self.best is not None and not better(values, self.best[0]):
             return False
@@ -312,7 +303,6 @@ class DomainSearch:
         return True
 
     def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
-        """What goes in the contraction goes in the cluster; what is moved gets a node there, else it is evicted."""
         running = {*plan.evictions, *(move.pod for move in plan.moves)}
         units = [frozenset(unit.pods) for unit in Disruption(self.instance, Placement(evictions=tuple(running))).units]
         moving = [unit for unit in units if unit.isdisjoint(plan.evictions)]
@@ -323,7 +313,6 @@ class DomainSearch:
         return planned(self.instance, bound, stuck) if bound.keys() & set(self.group.pending) else None
 
     def _placed(self, names: Sequence[str], gone: frozenset[Key], moving: frozenset[Key]) -> dict[Key, str]:
-        """Where the group, in the domain, and what is moved find places."""
         after = without(released(self.instance, gone), gone - moving)
         pods = dict(after.pods)
         for key in self.group.pending:

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, in_the_way, released
+from placer.disruption import Disruption, in_the_way
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.neighbours import AffinityTerm, Neighbours, PodSelector
 from placer.instance.nodes import Constraints, Requirement, Taint, Toleration
+from placer.instance.what_if import released
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
@@ -44,16 +45,12 @@ _DOMAIN, _STAYS = "placer.dev/domain", "placer.dev/stays"
 
 
 class _Domain(NamedTuple):
-    """A HyperNode that can be emptied, and all pods that go for it."""
-
     name: str
     pods: frozenset[Key]
 
 
 @dataclass(frozen=True)
 class _Shares:
-    """What each domain has of the pods that go for it, each shared between the domains that it goes for."""
-
     weight: Fraction
     units: Fraction
     pods: Fraction
@@ -111,14 +108,12 @@ class _Emptying:
         return "time" if self.deadline.over else "finished"
 
     def _proves(self, bound: Score) -> bool:
-        """Tell the bound, where it is one of as many domains as were asked for; whether the best placement meets it."""
         if self.best is None or len(self.best[1].freed) < self.count:
             return False
         self.emit(Known(bound, "domains"))
         return bound == tuple(value for value in self.best[0] if value.name in ("moved", "movedUnits"))
 
     def offer(self, placement: Placement, by: str) -> None:
-        """Take and tell a placement that keeps all rules and empties more, or as many and moves less."""
         values = score(self.instance, placement, disturbing=True)
         if self.best is not None:
             more = len(placement.freed) - len(self.best[1].freed)
@@ -132,16 +127,13 @@ class _Emptying:
 
     @cached_property
     def candidates(self) -> frozenset[Key]:
-        """What may be moved."""
         return frozenset(may_be_disturbed(self.instance, 0))
 
     @cached_property
     def weights(self) -> dict[Key, int]:
-        """What each of them weighs."""
         return self.instance.weights_of(self.instance.pods[key] for key in self.candidates)
 
     def _ranked(self) -> list[tuple[_Shares, _Domain]]:
-        """Domains that can be emptied by what may be moved, with their shares, the least first."""
         domains = self._domains()
         pods = Counter(key for domain in domains for key in domain.pods)
         owners = Counter(owner for domain in domains for owner in self._owners(domain.pods))
@@ -155,7 +147,6 @@ class _Emptying:
         return [domain for domain in domains if domain.pods <= self.candidates]
 
     def _shares(self, domain: _Domain, pods: Counter[Key], owners: Counter[object]) -> _Shares:
-        """What a domain has of the pods that go for it; of how many domains each pod and each of their groups is."""
         return _Shares(
             _total(Fraction(self.weights[key], pods[key]) for key in domain.pods),
             _total(Fraction(1, owners[owner]) for owner in self._owners(domain.pods)),
@@ -167,7 +158,6 @@ class _Emptying:
         return {self.instance.pods[key].group or key for key in pods}
 
     def _most(self, domains: Sequence[tuple[_Shares, _Domain]]) -> int:
-        """How many can be emptied at most, by how many there are and how many pods may be moved."""
         limit, total = self.instance.most_moves, Fraction(0)
         for number, pods in enumerate(sorted(shares.pods for shares, _ in domains)):
             total += pods
@@ -194,7 +184,6 @@ class _Emptying:
         return ()
 
     def _tried(self, chosen: Sequence[_Domain]) -> float:
-        """Try to empty some domains; give what they need at least where that was not reached, and could be."""
         pods = _with_units(self.instance, frozenset[Key]().union(*(each.pods for each in chosen)))
         if not pods <= self.candidates:
             return math.inf
@@ -204,13 +193,11 @@ class _Emptying:
 
     @property
     def _reached(self) -> float:
-        """What the best placement moves."""
         if self.best is None:
             return math.inf
         return next(value.value for value in self.best[0] if value.name == "moved")
 
     def _emptied(self, names: Sequence[str], pods: frozenset[Key]) -> bool:
-        """Move what goes for some domains elsewhere; whether that is the least for them, or cannot be."""
         if not self._has_room(names, pods):
             return True
         gone = released(self.instance, pods)
@@ -225,7 +212,6 @@ class _Emptying:
         return self._reached < before
 
     def _has_room(self, names: Collection[str], pods: Collection[Key]) -> bool:
-        """Whether all nodes but those of some domains have room for what runs, of each resource by itself."""
         path, left = self.instance.topology.path, Counter[str]()
         outside = {name for name in self.instance.nodes if not set(path(name)).intersection(names)}
         for name in outside:
@@ -237,14 +223,12 @@ class _Emptying:
 
     @cached_property
     def _free(self) -> dict[str, dict[str, int]]:
-        """Per node what it has left of each resource."""
         held, nothing = self.instance.held, Resources()
         return {name: _left(node.allocatable, held.get(name, nothing)) for name, node in self.instance.nodes.items()}
 
     # The whole model
 
     def _whole(self) -> None:
-        """The model of everything, where it is small enough."""
         groups = {self.instance.pods[key].group for key in self.candidates}
         if len(groups) * len(self.instance.nodes) > MOST_VARIABLES // 8 or self.deadline.over:
             return  # a pod that keeps off all others takes rows for each of them
@@ -263,7 +247,6 @@ class _Emptying:
                 self._hear(lifted.dense.criteria, (*event.context, event.bound))
 
     def _hear(self, criteria: Sequence[tuple[str, int | None]], bounds: Sequence[int]) -> None:
-        """Tell a bound: how many domains can be empty, or what is moved where as many are as were asked for."""
         values = [Value(name, bound) for (name, _), bound in zip(criteria, bounds, strict=False)]
         if len(values) == 1:
             self.emit(Known((Value(FREED, values[0].value),), "exact"))
@@ -282,7 +265,6 @@ def _least(shares: Sequence[_Shares], count: int, moved: int) -> Score:
 
 
 def _choices(shares: Sequence[Fraction], count: int) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
-    """Choices of so many of some sorted shares, each with its sum, the least first."""
     first = tuple(range(count))
     queue = [(sum(shares[:count], Fraction(0)), first)]
     seen = {first}
@@ -307,7 +289,6 @@ def _total(parts: Iterable[Fraction]) -> Fraction:
 
 
 def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:
-    """Pods, and all that has to go with them."""
     going, wider = frozenset[Key](), frozenset(pods)
     while wider != going:
         going = wider
@@ -319,7 +300,6 @@ def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:
 
 
 def _groups_alone(instance: Instance, pods: Collection[Key]) -> Instance:
-    """The instance with nothing but some pods and their groups."""
     named = {instance.pods[key].group for key in pods}
     groups = {key: group for key, group in instance.groups.items() if key in named}
     near = {key for group in groups.values() for key in (*group.bound, *group.pending)}.union(pods)
@@ -364,13 +344,11 @@ def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
 
 
 def _domain_of(instance: Instance, tier: int) -> dict[str, str]:
-    """Node to its domain of a tier; nodes in none are absent."""
     tree = instance.topology
     return {name: domain for name in instance.nodes for domain in tree.path(name) if tree.tier(domain) == tier}
 
 
 def _doors(instance: Instance, domain_of: Mapping[str, str]) -> list[str]:
-    """A node of each domain, one that takes pods if there is any; none where room is held for somebody."""
     held = (pod.node or "" for pod in instance.pods.values() if pod.state is PodState.NOMINATED)
     closed = {domain_of.get(node) for node in held}
     ready_last = sorted(domain_of, key=lambda name: (_takes_pods(instance.nodes[name]), name))
@@ -389,12 +367,10 @@ def _opened(node: Node) -> Node:
 
 
 def _stays(pod: Pod) -> bool:
-    """Whether a domain is empty though a pod is there."""
     return pod.daemon or pod.state is PodState.TERMINATING
 
 
 def _freeing(instance: Instance, placement: Placement, tier: int) -> Placement:
-    """A placement of the instance in which pods keep domains empty, as one that says which are."""
     tree = instance.topology
     freed = {name for node in placement.node_of.values() for name in tree.path(node) if tree.tier(name) == tier}
     waiting = set(placement.node_of)

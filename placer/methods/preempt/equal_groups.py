@@ -45,7 +45,6 @@ def least_for_equal(instance: Instance, groups: Sequence[Group], search: DomainS
 
 
 def _kind(instance: Instance, group: Group) -> object:
-    """What makes groups equal: the pods, by what they ask for, and how near they have to be."""
     pods = [instance.pods[key] for key in group.pending]
     asked = frozenset((pod.requests, pod.constraints) for pod in pods)
     keys = frozenset(unit.topology_key for pod in pods for unit in pod.neighbours.units)
@@ -53,13 +52,11 @@ def _kind(instance: Instance, group: Group) -> object:
 
 
 def _units_on(search: DomainSearch, names: Sequence[str]) -> set[object]:
-    """Groups of what may go on some nodes, and the pods that are in none."""
     pods = (pod for name in names for pod in search.contraction.members[name])
     return {pod.group or pod.key for pod in pods}
 
 
 def _spans(search: DomainSearch) -> dict[object, int]:
-    """Of how many domains each of these has pods."""
     found: dict[object, int] = {}
     for names in search.domains():
         for unit in _units_on(search, names):
@@ -68,7 +65,6 @@ def _spans(search: DomainSearch) -> dict[object, int]:
 
 
 def _prices(search: DomainSearch, names: Sequence[str], most: int, widest: int) -> list[_Price]:
-    """What goes in a domain for no group, for one, and so on, until it has no room for more."""
     found = [_NOTHING]
     for count in range(1, most + 1):
         weight = search.counted(names, count)
@@ -79,7 +75,6 @@ def _prices(search: DomainSearch, names: Sequence[str], most: int, widest: int) 
 
 
 def _with_domain(best: Sequence[_Price | None], prices: Sequence[_Price]) -> list[_Price | None]:
-    """The cheapest for each number of groups once one more domain may take some."""
     found: list[_Price | None] = list(best)
     for total in range(1, len(best)):
         for count, (weight, units) in enumerate(prices[1 : total + 1], 1):

@@ -59,7 +59,6 @@ def group_domains(instance: Instance, dense: Dense, index: int) -> Iterator[list
 
 
 def _able(instance: Instance, dense: Dense, index: int) -> npt.NDArray[np.bool_]:
-    """Per node whether a pod of the group may be on it or runs there."""
     group = dense.groups[index]
     masks = sorted({dense.classes[each].mask for each in group.classes})
     homes = {instance.pods[key].node for key in instance.groups[group.key].bound}
@@ -69,7 +68,6 @@ def _able(instance: Instance, dense: Dense, index: int) -> npt.NDArray[np.bool_]
 
 
 def _by_label(instance: Instance, keys: Sequence[str], names: Sequence[str]) -> Iterator[list[str]]:
-    """The nodes by the labels that all of the group's pods must have in common."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         labels = instance.nodes[name].labels

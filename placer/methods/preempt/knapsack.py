@@ -51,5 +51,4 @@ def most_gained(items: Sequence[Victim], weight: int, units: int) -> int:
 
 
 def _with(item: Victim, best: Mapping[tuple[int, int], int]) -> list[tuple[int, int, int]]:
-    """Every sum with one more that goes: weight, units, gain."""
     return [(taken + item.weight, count + item.units, gain + item.gain) for (taken, count), gain in best.items()]

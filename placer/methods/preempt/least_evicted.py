@@ -52,7 +52,6 @@ def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
 
 
 def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
-    """Pods that may go for a priority, by the least of a unit that each may be of, highest first."""
     found: dict[int, list[Key]] = defaultdict(list)
     least = least_priorities(instance)
     for key in may_be_disturbed(instance, highest):
@@ -61,7 +60,6 @@ def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
 
 
 def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
-    """Per resource what the groups need at least and is not free; what of it is 0 or less is left out."""
     needs: Counter[str] = Counter()
     for group in groups:
         needs.update(_needed(group, [instance.pods[key].requests for key in group.pending]))
@@ -73,13 +71,11 @@ def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
 
 
 def _needed(group: Group, pods: Sequence[Resources]) -> dict[str, int]:
-    """Per resource what the pods of a group that wait take at least."""
     resources = {resource for requests in pods for resource in requests}
     return {resource: sum(sorted(each[resource] for each in pods)[: group.need]) for resource in resources}
 
 
 def _less(short: Mapping[str, int], pods: Sequence[Resources]) -> dict[str, int]:
-    """What is short still once some pods went."""
     left = {resource: amount - sum(each[resource] for each in pods) for resource, amount in short.items()}
     return {resource: amount for resource, amount in left.items() if amount > 0}
 

@@ -117,8 +117,6 @@ class Lifted:
 
     Parameters
     ----------
-    before
-        The instance.
     instance
         The one in which it waits, under its name to stay and under its name and :data:`MOVED` to be moved.
     groups
@@ -164,7 +162,6 @@ class Lifted:
 
     @cached_property
     def _running(self) -> frozenset[Key]:
-        """Pods that run: those that may go, and others that have to keep near what they need (D5)."""
         alone = without_affinity(Outcome(self.before, Placement()))
         bound = (pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND and pod.neighbours.affinity)
         return frozenset((*self.pods, *self.idle.values(), *(pod.key for pod in bound if pod.key not in alone)))
@@ -191,7 +188,6 @@ class Lifted:
         )
 
     def _criteria(self) -> tuple[tuple[str, int | None], ...]:
-        """Names of the values in the order they are compared, with what every priority may lose."""
         found: list[tuple[str, int | None]] = []
         for value in score(self.before, Placement(), disturbing=True):
             if value.name == "moved":
@@ -228,7 +224,6 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
 
 
 def _highest_of_queues(instance: Instance) -> dict[str, int]:
-    """Queue to the highest priority of a group that waits in it, of queues that are not reclaimable."""
     found: dict[str, int] = {}
     for group in instance.groups.values() if not all(each.reclaimable for each in instance.queues.values()) else ():
         queue = instance.waiting_queue(group) if group.pending else None
@@ -245,19 +240,16 @@ def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:
 
 
 def _counted(instance: Instance, budget: DisruptionBudget) -> Iterable[Key]:
-    """Pods of a budget that may not go though all may that would have to go with them: it has not so many."""
     sizes = {key: len(group.bound) for key, group in instance.groups.items()}
     pods = instance.pods
     return (key for key in budget.pods if sizes.get(pods[key].group or GroupKey("", *key), 1) > budget.allowed)
 
 
 def _beside(group: Group, limited: Collection[Key], allowed: Collection[Key]) -> tuple[Key, ...]:
-    """The pods of a group of which one may not go, or is counted by a budget; else none."""
     return group.bound if any(key in limited or key not in allowed for key in group.bound) else ()
 
 
 def _may_go(instance: Instance, key: Key, allowed: Collection[Key]) -> bool:
-    """Whether the least that goes with a pod may go; more than that goes with more."""
     group = instance.groups.get(instance.pods[key].group or GroupKey("", *key))
     going = {key}
     if group is not None:
@@ -353,14 +345,11 @@ def _names(pod: Pod) -> tuple[str, ...]:
 
 
 def _with_groups(instance: Instance, pods: set[Key], candidates: Iterable[Key]) -> set[Key]:
-    """The pods, and all candidates of their groups."""
     groups = {instance.pods[key].group for key in pods} - {None}
     return pods | {key for key in candidates if instance.pods[key].group in groups}
 
 
 class _Lifter:
-    """The steps of :func:`lift`."""
-
     def __init__(self, instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int]) -> None:
         self.before, self.unit_sizes = instance, unit_sizes
         self.standing = Outcome(instance, Placement())
@@ -399,13 +388,11 @@ class _Lifter:
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
 
     def _still_waiting(self, pod: Pod) -> Pod:
-        """A pending pod, which nodes and queues refuse as before."""
         if self.before.closed_queue(pod.queue, pod.namespace) is not None:
             return replace(pod, unsupported=("its queue takes no new pods",))
         return replace(pod, constraints=self._elsewhere(pod.constraints))
 
     def _elsewhere(self, constraints: Constraints) -> Constraints:
-        """The same constraints, which no node meets that is not ready."""
         if not self.lost:
             return constraints
         return on_nodes(self.lost, constraints, "NotIn")
@@ -448,7 +435,6 @@ class _Lifter:
         self.lifted_groups.append(LiftedGroup(priority, parts, whole, least, by_role, by_policy))
 
     def _as_one(self, keys: Sequence[Key]) -> LiftedGroup:
-        """A group of which all goes or nothing."""
         return LiftedGroup(unit_priority(self.before, keys), (LiftedPart(tuple(keys)),), True, len(keys))
 
     def _waiting(self, group: Group, keys: list[Key]) -> None:
@@ -464,7 +450,6 @@ class _Lifter:
             self.lifted_groups.append(self._as_one(keys)._replace(waits_as=group.key))
 
     def _idle(self, key: Key, group: GroupKey) -> Key:
-        """Let a pod wait to stay while its group waits on; give the name."""
         stays, pod = self.pods[key], self.before.pods[key]
         constraints = marked(stays.constraints, pod.sub_group, pod.role)
         copy = replace(stays, name=key.name + IDLE, group=group, sub_group=None, constraints=constraints)
@@ -482,7 +467,6 @@ class _Lifter:
         return found
 
     def _roles(self, group: Group, left: Group) -> dict[str, int]:
-        """How many pods of each role stay at least, of those that may go."""
         there: dict[str, int] = defaultdict(int, group.succeeded)
         for key in left.bound:
             there[self.before.pods[key].role] += 1
@@ -535,7 +519,6 @@ class _Lifter:
         return False
 
     def _wait(self, key: Key, group: GroupKey, *, move: bool) -> tuple[Key, ...]:
-        """Let a pod wait to stay, and to be moved where it may be; give the names."""
         pod = self.before.pods[key]
         part = pod.sub_group if move else None
         move = move and not pod.unsupported and self.before.closed_queue(pod.queue, pod.namespace) is None
@@ -562,14 +545,12 @@ class _Lifter:
 
 
 def _has_spare_parts(group: Group) -> bool:
-    """Whether a subgroup that is not ready need not be so for the group to be ready."""
     counts = Counter(part.policy for part in group.sub_groups)
     short = (part for part in group.sub_groups if part.bound and part.placed_before < group.policies[part.policy].size)
     return any(group.policies[part.policy].min_sub_groups < counts[part.policy] for part in short)
 
 
 def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:
-    """A group of which some bound pods wait; those that are stuck are in none of its subgroups."""
     moving = {key: () if key in stuck else each for key, each in copies.items()}
     return replace(_without(group, copies), sub_groups=tuple(_without(part, moving) for part in group.sub_groups))
 

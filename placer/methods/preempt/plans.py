@@ -84,7 +84,6 @@ def planned(instance: Instance, bound: Mapping[Key, str], evicted: Iterable[Key]
 
 
 def _in_order(released: Instance, bound: Mapping[Key, str]) -> Placement:
-    """The bindings in an order in which others are there before pods that need them near (C12)."""
     placement = Placement.of(bound)
     if not any(released.pods[key].neighbours.affinity for key in bound):
         return placement

@@ -14,8 +14,9 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, outcome_of, released, without
+from placer.disruption import Disruption, outcome_of
 from placer.instance import Group, Instance, Key, PodState
+from placer.instance.what_if import released, without
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
@@ -65,8 +66,6 @@ def search(instance: Instance, options: SearchOptions, emit: Callable[[Carried |
 
     Parameters
     ----------
-    instance
-        The problem.
     options
         Seconds, seed and threads.
     emit
@@ -103,27 +102,23 @@ class _Search:
         return "time" if self.deadline.over else "finished"
 
     def _in_turn(self, undisturbed: Placement, groups: Sequence[Group], missing: Sequence[Group]) -> None:
-        """Group after group: first beside those that need nothing to go, and where that is not enough all of them."""
         kept = undisturbed if len(groups) > len(missing) else Placement()
         self.offer(self._one_by_one(kept, missing if kept.bindings else groups), "domains")
         if kept.bindings and self._missing() and not self.deadline.over:
             self.offer(self._one_by_one(Placement(), groups), "domains")
 
     def offer(self, placement: Placement, by: str) -> None:
-        """Take and tell a placement that keeps all rules and is better than the best."""
         values = score(self.instance, placement, disturbing=True)
         if (self.best is None or better(values, self.best[0])) and not verify(self.instance, placement):
             self.best = values, placement
             self.emit(Carried(placement, by))
 
     def _missing(self) -> list[Group]:
-        """Groups that the best placement does not admit."""
         assert self.best is not None, "placing nothing is always allowed"
         outcome = outcome_of(self.instance, self.best[1])
         return [group for group in waiting(self.instance) if not outcome.ready(outcome.instance.groups[group.key])]
 
     def _placeable(self) -> None:
-        """Tell what could be admitted at most: pods that can be placed nowhere are not in the arrays."""
         dense = make_dense(self.instance)
         for name, priority in dense.criteria:
             if name == "admitted":
@@ -131,7 +126,6 @@ class _Search:
                 self.emit(Known((Value(name, most, priority),), "counting"))
 
     def _must_be_lost(self, groups: Sequence[Group]) -> None:
-        """Tell what is evicted at least where all groups are admitted, by counting."""
         least = least_evicted(self.instance, groups)
         if least is not None:
             needs = self.instance.need_weights
@@ -147,7 +141,6 @@ class _Search:
         return planned(instance, dense.placement(greedy(dense, None, self.deadline)).node_of, ())
 
     def _one_by_one(self, kept: Placement, groups: Sequence[Group]) -> Placement:
-        """Group after group, higher priority first, beside those that need nothing to go and keep their places."""
         disturbed = set[Key]()
         state = self._after(self.instance, kept, disturbed) if kept.bindings else self.instance
         alone = len(groups) == 1 and not kept.bindings
@@ -166,7 +159,6 @@ class _Search:
         return self._plan(state, disturbed)
 
     def _cheapest(self, undisturbed: Placement, missing: Sequence[Group]) -> None:
-        """What the greedy of victims finds; then some units stay, where others do, and groups come in other orders."""
         self.offer(self._by_victims(undisturbed, missing, ()), "victims")
         until, source = self.deadline.part(VICTIMS_SHARE), random.Random(self.options.seed)
         stay, tried, failed = frozenset[Key](), set[frozenset[Key]](), 0
@@ -181,7 +173,6 @@ class _Search:
             stay, failed = (kept, 0) if better_now else (stay, failed + 1)
 
     def _evicted(self, placement: Placement) -> list[frozenset[Key]]:
-        """The units that it evicts, heaviest first."""
         evicted = set(placement.evictions)
         units = (frozenset(unit.pods) for unit in Disruption(self.instance, placement).units)
         return sorted(
@@ -191,11 +182,9 @@ class _Search:
 
     @cached_property
     def _weights(self) -> Mapping[Key, int]:
-        """What each pod that runs weighs."""
         return self.instance.weights_of(pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND)
 
     def _by_victims(self, undisturbed: Placement, missing: Sequence[Group], stay: Collection[Key]) -> Placement:
-        """What the greedy of victims answers, carried out: what goes has another place, or is evicted."""
         disturbed = set[Key]()
         state = self._after(self.instance, undisturbed, disturbed) if undisturbed.bindings else self.instance
         bound, gone = cheapest_evictions(state, [state.groups[group.key] for group in missing], stay)
@@ -208,7 +197,6 @@ class _Search:
         return self._plan(state, disturbed)
 
     def _carried_out(self, state: Instance, bound: Mapping[Key, str], gone: Collection[Key]) -> Placement:
-        """Some pods go, some that wait are bound, and the greedy places the others and what has gone."""
         units = [frozenset(each.pods) for each in Disruption(state, Placement(evictions=tuple(sorted(gone)))).units]
         waits = released(state, frozenset[Key]().union(*units))
         dense = make_dense(Outcome(waits, aligned(waits, Placement.of(bound))).carried_out())
@@ -220,7 +208,6 @@ class _Search:
         return planned(state, bound_now, not_moved.difference(*back))
 
     def _for_group(self, state: Instance, group: Group, until: Deadline, *, alone: bool) -> Placement | None:
-        """What admits one group and disturbs least; None: nothing was found that does."""
         others = {pod.key for pod in state.pending if pod.group != group.key}
         only = without(state, others)
         placement = self._undisturbed(only)
@@ -270,7 +257,6 @@ class _Search:
         return planned(self.instance, bound, set(disturbed) - state.pods.keys())
 
     def _equal(self) -> None:
-        """Tell what is moved at least for several equal groups, where all of them are admitted by moves alone."""
         groups = waiting(self.instance)
         if self.best is None or len(groups) < 2 or not self.instance.moves_only or self._missing():
             return
@@ -280,7 +266,6 @@ class _Search:
             self.emit(Known((*above, *least), "domains"))
 
     def _whole(self) -> None:
-        """The model of everything, where it is small enough."""
         candidates = may_be_disturbed(self.instance, max(group.priority for group in waiting(self.instance)))
         groups = {self.instance.pods[key].group for key in candidates}
         if len(groups) * len(self.instance.nodes) > MOST_VARIABLES:
@@ -308,12 +293,10 @@ def _moved(units: Iterable[frozenset[Key]], most: int | None) -> frozenset[Key]:
 
 
 def _shuffled(groups: Sequence[Group], source: random.Random) -> list[Group]:
-    """The groups in another order, higher priorities first."""
     return sorted(source.sample(groups, len(groups)), key=lambda group: -group.priority)
 
 
 def _hint(lifted: Lifted, placement: Placement) -> Solution | None:
-    """A placement as a solution of the instance in which all that may be disturbed waits; None where it is none."""
     moved = {moved_key(move.pod): move.node for move in placement.moves}
     gone = Disruption(lifted.before, placement).gone
     if not gone <= set(lifted.pods):

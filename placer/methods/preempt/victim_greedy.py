@@ -73,8 +73,6 @@ class _Evictable(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """What one group gets in one domain."""
-
     loss: _Loss
     bound: dict[Key, str]
     units: tuple[_Evictable, ...]
@@ -140,7 +138,6 @@ class _VictimGreedy:
 
     @cached_property
     def _priorities(self) -> tuple[int, ...]:
-        """Of all that may go, highest first."""
         pods = self.instance.pods
         return tuple(sorted({pods[key].unit_priority for key in self._candidates}, reverse=True))
 
@@ -152,7 +149,6 @@ class _VictimGreedy:
         return frozenset(key for key in allowed if pods[key].node in self.instance.nodes and least[key] < highest)
 
     def _units(self, kept: frozenset[Key]) -> Iterator[_Evictable]:
-        """What may go: pods that cannot do without each other as one, others alone."""
         counting: dict[Key, list[int]] = defaultdict(list)
         for number, budget in enumerate(self.instance.budgets):
             for key in budget.pods:
@@ -191,7 +187,6 @@ class _VictimGreedy:
     # What is done
 
     def _take(self, choice: _Choice) -> None:
-        """Let units go, and bind."""
         for unit in choice.units:
             self.gone[unit.number] = unit
             self._change(unit.there, add)
@@ -202,7 +197,6 @@ class _VictimGreedy:
             self._change({name: self.amounts(self.instance.pods[key].requests)}, sub)
 
     def _stay(self, unit: _Evictable) -> None:
-        """Let a unit stay after all."""
         del self.gone[unit.number]
         self._change(unit.there, sub)
         for budget, count in unit.budgets.items():
@@ -216,7 +210,6 @@ class _VictimGreedy:
     # One group
 
     def _cheapest(self, group: Group) -> _Choice | None:
-        """What it gets where least goes for it."""
         index = index_of(self.dense, group.key)
         best: _Choice | None = None
         if index is None:
@@ -233,7 +226,6 @@ class _VictimGreedy:
         return best
 
     def _needed(self, group: Group) -> list[Key]:
-        """Its pods that wait and that it cannot do without, those that weigh most first."""
         weights = self.instance.weights
         pods = sorted(group.pending, key=lambda key: (weights[key], key))
         if not group.min_task_member and not group.sub_groups:
@@ -242,18 +234,15 @@ class _VictimGreedy:
 
     @cached_property
     def _masks(self) -> list[frozenset[str]]:
-        """Nodes that each mask admits."""
         return [
             frozenset(name for name, able in zip(self.dense.nodes, row.tolist(), strict=True) if able)
             for row in self.dense.masks
         ]
 
     def admitting(self, key: Key) -> frozenset[str]:
-        """Nodes that a pod may be on."""
         return self._masks[self.dense.classes[self.dense.class_of[key]].mask]
 
     def may_go(self, unit: _Evictable, group: Group, going: Mapping[int, _Evictable]) -> bool:
-        """Whether a unit that has not gone may go for a group."""
         if unit.number in self.gone or unit.number in going or unit.priority >= group.priority:
             return False
         if unit.queues and unit.queues != {self.waits_in[group.key]}:
@@ -267,13 +256,10 @@ class _VictimGreedy:
 
     @property
     def nothing(self) -> _Loss:
-        """No loss."""
         return (0,) * (2 * len(self._priorities))
 
 
 class _InDomain:
-    """One group in one domain: what would be bound and gone, on top of what is."""
-
     def __init__(self, whole: _VictimGreedy, group: Group, names: Sequence[str]) -> None:
         self.whole, self.group, self.names = whole, group, names
         self.free: dict[str, _Amounts] = {}
@@ -301,7 +287,6 @@ class _InDomain:
         return self.free.get(name) or self.whole.free[name]
 
     def _with_room(self, names: Iterable[str], needs: _Amounts) -> str | None:
-        """The node with room that has least left by it."""
         fitting = ((sum(self._room(name)), name) for name in names if _fits(needs, self._room(name)))
         return min(fitting, default=(0, None))[1]
 
@@ -321,7 +306,6 @@ class _InDomain:
         return best[1]
 
     def _on(self, name: str, needs: _Amounts) -> tuple[_Loss, tuple[_Evictable, ...]] | None:
-        """The units that go on a node for a pod, cheapest first, and what is lost by it."""
         if name in self.free:
             return self._units_on(name, needs)
         asked = name, tuple(needs), self.group.priority, self.whole.waits_in[self.group.key]
@@ -333,7 +317,6 @@ class _InDomain:
         return found
 
     def _may_all_go(self, units: Iterable[_Evictable]) -> bool:
-        """Whether budgets let what was found before go still."""
         return all(self.whole.may_go(unit, self.group, self.going) for unit in units)
 
     def _units_on(self, name: str, needs: _Amounts) -> tuple[_Loss, tuple[_Evictable, ...]] | None:
@@ -356,7 +339,6 @@ class _InDomain:
 
 
 def _helps(gains: Iterable[int], needs: Iterable[int], room: Iterable[int]) -> bool:
-    """Whether it frees something that is short."""
     return any(gain and need > there for gain, need, there in zip(gains, needs, room, strict=True))
 
 
@@ -365,5 +347,4 @@ def _fits(needs: Iterable[int], room: Iterable[int]) -> bool:
 
 
 def _total(losses: Iterable[_Loss]) -> _Loss:
-    """Their sum, empty for none."""
     return tuple(map(sum, zip(*losses, strict=True)))

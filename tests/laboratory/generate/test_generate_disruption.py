@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from placer.disruption import losing, not_ready
+from placer.disruption import not_ready
 from placer.errors import UsageError
 from placer.instance import Instance
+from placer.instance.what_if import losing
 from placer.laboratory.generate import bindings, generate
 from placer.methods.preempt.emptying import emptied_by_pods
 from placer.placement import Placement, Score, Step

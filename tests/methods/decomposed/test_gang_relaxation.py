@@ -16,7 +16,6 @@ from placer.instance import Instance, SubGroupPolicy
 from placer.instance.neighbours import NO_NEIGHBOURS
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
-from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.lexicographic import DecomposedSearch
 from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
@@ -132,7 +131,7 @@ def test_steps_wait_for_each_other_where_pods_placed_one_by_one_ask_something_of
     search = DecomposedSearch(
         make_dense(world.instance()), SearchOptions(workers=2, hint=Solution()), lambda _: None, NeverDone("inline", 2)
     )
-    relaxation, steps = search._relaxed_steps(0, shadows=False)
+    relaxation, steps = search._relaxed_steps(0)
     assert relaxation.is_tied == tied
     steps._fill(lambda _: (600.0, 1.0))
     assert len(steps.under_way) == (1 if tied else 2)
@@ -188,72 +187,16 @@ def test_a_subgroup_with_a_limit_stays_together_and_weighs_what_its_gang_does() 
     world.pods_of("q0 q1 q2", gang)
     dense = make_dense(world.instance())
     relaxation = GangRelaxation(dense, 0, Solution())
-    shadow = relaxation.shadows.start
-    together, apart = relaxation.dense.sub_groups[0], relaxation.dense.classes[shadow - 1]
+    together, apart = relaxation.dense.sub_groups[0], relaxation.dense.classes[-1]
     assert together.short == 2
     assert sum(relaxation.dense.classes[index].weight * 2 for index in together.classes) == dense.groups[0].need_weight
     assert (apart.size, apart.sub_group, apart.weight) == (3, -1, dense.classes[0].weight)
     pair = together.classes[0]
-    loose = shadow - 1
+    loose = len(relaxation.dense.classes) - 1
     assert relaxation.restored(Solution({(loose, 0): 3})) == {}
     whole = relaxation.restored(Solution({(loose, 0): 3, (pair, 1): 2}))
     assert whole is not None
     assert sorted(whole.values()) == [2, 3]
-
-
-def odd_rooms() -> tuple[Dense, Solution]:
-    """A rack of two nodes of 2 GPUs with a single pod of 1 on each, and two nodes of 1 elsewhere that are empty.
-
-    A gang of two pods of 2 GPUs in one rack waits: both single pods have to go elsewhere before it fits.
-    """
-    world = World()
-    world.nodes("a b", gpu=2)
-    world.nodes("c d", gpu=1)
-    world.hyper("left", 1, "a b")
-    world.hyper("right", 1, "c d")
-    world.hyper("top", 2, "left right")
-    world.pods_of("w0 w1", world.gang("waits", 2, topology=hard(1)), gpu=2)
-    for name in ("one", "two"):
-        world.pods_of(name, world.gang(name, 1), gpu=1)
-    dense = make_dense(world.instance())
-    (large,) = [index for index, one in enumerate(dense.classes) if one.size == 2]
-    single = [index for index in range(len(dense.classes)) if index != large]
-    return dense, Solution({(single[0], dense.node_index["a"]): 1, (single[1], dense.node_index["b"]): 1})
-
-
-def test_shadows_put_the_room_together_that_a_gang_with_a_limit_waits_for() -> None:
-    """Two steps that admit nothing move one single pod each to where it leaves more; then the gang fits."""
-    dense, start = odd_rooms()
-    relaxation = GangRelaxation(dense, 0, start, shadows=True)
-    shadows = [relaxation.dense.classes[index] for index in relaxation.shadows]
-    small, one = sorted(shadows, key=lambda each: each.weight)
-    assert [int(each.request.max()) for each in (small, one)] == [1, 2]
-    assert (small.size, one.size) >= (4, 2)
-    assert 0 < 2 * small.weight < one.weight
-    assert one.weight * one.size * 8 < min(each.weight for each in dense.classes)
-    incumbent = IncumbentState(relaxation.dense, relaxation.relaxed(start), relaxation.shadows)
-    groups, gains = range(len(relaxation.dense.groups)), []
-    for names in ("ac", "bd", "ab"):
-        inner = make_subproblem(incumbent, [dense.node_index[name] for name in names], groups)
-        found = repair(RepairTask(inner.dense, inner.start, inner.must, 0, 60.0, 1.0, 1))
-        assert found.solution is not None
-        incumbent.change(inner.named(inner.start), inner.named(found.solution))
-        gains.append(found.gains[0])
-    assert gains[0] == gains[1] == one.weight
-    assert gains[2] > 8 * one.weight
-    whole = relaxation.restored(incumbent.solution)
-    assert whole is not None
-    assert len(dense.placement(whole).bindings) == 4
-
-
-def test_room_that_only_shadows_have_is_spare() -> None:
-    dense, start = odd_rooms()
-    relaxation = GangRelaxation(dense, 0, start, shadows=True)
-    shadow = relaxation.shadows.start
-    moved = Solution({**relaxation.without_shadows(relaxation.relaxed(Solution())), (shadow, dense.node_index["a"]): 1})
-    incumbent = IncumbentState(relaxation.dense, moved, relaxation.shadows)
-    assert incumbent.free[dense.node_index["a"]].max() < dense.free[dense.node_index["a"]].max()
-    assert (incumbent.spare_room() == dense.free).all()
 
 
 def test_higher_priorities_that_are_whole_stay_so_and_others_are_as_they_were() -> None:
@@ -319,7 +262,7 @@ def test_a_gang_with_one_pod_per_host_near_another_workload_is_built_over_steps(
     dense = make_dense(instance)
     of = {group.key.name: number for number, group in enumerate(dense.groups)}
     start = Solution({(dense.groups[of["anchor"]].classes[0], node): 1 for node in range(6)})
-    relaxation = GangRelaxation(dense, 0, start, shadows=True)
+    relaxation = GangRelaxation(dense, 0, start)
     # Whoever lets others in stays whole, and is there though its priority is lower.
     assert relaxation.gangs == [of["whole"]]
     assert len(relaxation.relaxed(start)) == 6

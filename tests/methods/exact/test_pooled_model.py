@@ -30,10 +30,9 @@ def least(program: PooledProgram) -> int:
     return round(found.objective_value)
 
 
-def of_world(world: World) -> tuple[int, int]:
-    """Least ``locality`` as the coarse program and the other one have it."""
-    dense = make_dense(world.instance())
-    return least(PooledProgram(PooledPods(dense, coarse=True))), least(PooledProgram(PooledPods(dense)))
+def of_world(world: World) -> int:
+    """Least ``locality``."""
+    return least(PooledProgram(PooledPods(make_dense(world.instance()))))
 
 
 def pooled(dense: Dense) -> list[int]:
@@ -60,7 +59,7 @@ def test_what_fits_alone_does_not_fit_together() -> None:
     world = spines()
     for name in "pqrst":
         world.pods_of(" ".join(f"{name}{number}" for number in range(5)), world.gang(name, 5, topology=soft()))
-    assert of_world(world) == (30, 30)
+    assert of_world(world) == 30
 
 
 def test_spines_are_full_before_their_leaves_are() -> None:
@@ -70,19 +69,7 @@ def test_spines_are_full_before_their_leaves_are() -> None:
     for name in "pqr":
         world.pods_of(" ".join(f"{name}{number}" for number in range(6)), world.gang(name, 6, topology=soft()))
     world.pods_of(" ".join(f"s{number}" for number in range(12)), world.gang("s", 12, topology=soft()))
-    assert of_world(world) == (54, 54)
-
-
-def test_the_coarse_program_sees_leaves_and_no_nodes() -> None:
-    # Two nodes of 4 GPUs in a leaf hold no two pods of 3 and a pod of 2, which takes 8 as well.
-    world = World()
-    world.nodes("a b c d")
-    world.hyper("spine", 2, f"{world.hyper('leaf0', 1, 'a b')} {world.hyper('leaf1', 1, 'c d')}")
-    gang = world.gang("g", 3, topology=soft())
-    world.pods_of("p q", gang, 3)
-    world.pod("r", gang, 2)
-    coarse, fine = of_world(world)
-    assert (coarse, fine) == (3, 6)
+    assert of_world(world) == 54
 
 
 def test_homes_of_subgroups_are_inside_those_of_their_group() -> None:
@@ -91,7 +78,7 @@ def test_homes_of_subgroups_are_inside_those_of_their_group() -> None:
     gang = world.gang("g", 10, topology=hard(2), policies=[SubGroupPolicy("part", 5, 0, hard(1))])
     for part in "xy":
         world.pods_of(" ".join(f"{part}{number}" for number in range(5)), gang, part=part)
-    assert of_world(world) == (10 * 2 + 10 * 1, 10 * 2 + 10 * 1)
+    assert of_world(world) == 10 * 2 + 10 * 1
 
 
 def test_it_says_nothing_where_pods_of_one_shape_differ() -> None:
@@ -178,20 +165,6 @@ def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: ra
 
 
 @blocks
-def test_the_coarse_program_is_never_above_it(seeds: range) -> None:
-    looked_at = 0
-    for seed in seeds:
-        dense = make_dense(tiny(seed).instance)
-        if ("locality", None) not in dense.criteria or not dense.classes or not tells_all(dense):
-            continue
-        program, found = PooledProgram(PooledPods(dense)), solver()
-        if found.solve(program.model) == cp_model.OPTIMAL:
-            looked_at += 1
-            assert least(PooledProgram(PooledPods(dense, coarse=True))) <= round(found.objective_value), seed
-    assert looked_at
-
-
-@blocks
 def test_every_placement_is_a_point_with_its_values(seeds: range) -> None:
     looked_at = 0
     for seed in seeds:
@@ -213,28 +186,6 @@ def test_every_placement_is_a_point_with_its_values(seeds: range) -> None:
                 point = list(found.response_proto.solution)
                 shown = [each.at(lambda variable, point=point: point[variable.index]) for each in values]  # type: ignore[misc]
                 assert shown == [score_solution(dense, solution)[each] for each in criteria], seed
-    assert looked_at
-
-
-@blocks
-def test_every_placement_is_a_point_of_the_coarse_program(seeds: range) -> None:
-    looked_at = 0
-    for seed in seeds:
-        instance = tiny(seed).instance
-        dense = make_dense(instance)
-        if ("locality", None) not in dense.criteria or not dense.classes or not tells_all(dense):
-            continue
-        criterion = criterion_of(dense, "locality")
-        for placement in islice(placements(instance), 40):
-            solution = dense.solution(placement)
-            if full(dense, solution):
-                looked_at += 1
-                program = PooledProgram(PooledPods(dense, coarse=True))
-                for index, value in enumerate(program.encode(solution)):
-                    domain = program.model.proto.variables[index].domain
-                    domain.clear()
-                    domain.extend([value, value])
-                assert least(program) == score_solution(dense, solution)[criterion], seed
     assert looked_at
 
 

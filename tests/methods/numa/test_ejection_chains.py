@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 
 import pytest
 
@@ -15,7 +14,6 @@ from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
-from placer.methods.events import SearchOptions
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
 from placer.methods.numa.ejection_chains import EXCHANGE_WORK, place_by_ejection_chains
@@ -250,22 +248,6 @@ def test_what_the_kubelet_refuses_as_the_last_one_is_added_in_another_order() ->
     found = complete(dense, start)
     assert len(found) == 2
     assert verify(world.instance(), dense.placement(found)) == []
-
-
-def test_with_one_worker_only_work_ends_ejection_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the same seed would not give the same answer."""
-    dense = make_dense(instance_of(*generate("numa", nodes=30, zones=(2,), seed=3).documents))
-    start = Solution(dict(list(greedy(dense).items())[:-40]))
-    module = sys.modules["placer.methods.decomposed.lexicographic"]
-    seconds: list[float] = []
-
-    def recorded(dense: Dense, solution: Solution, seed: int, work: float, most: float) -> tuple[Solution, float]:
-        seconds.append(most)
-        return place_by_ejection_chains(dense, solution, seed, work, most)
-
-    monkeypatch.setattr(module, "place_by_ejection_chains", recorded)
-    module.search(dense, SearchOptions(work=0.5, workers=1, hint=start), lambda _: None)
-    assert set(seconds) == {math.inf}
 
 
 # ------------------------------------------------------------------------------------------------------- with all rules

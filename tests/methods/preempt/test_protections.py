@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from placer.disruption import Disruption, unmarked
+from placer.disruption import Disruption
 from placer.instance import Instance, Key, PodState
 from placer.instance.disruptions import ProtectingMarks
+from placer.instance.what_if import unmarked
 from placer.kube.base import Metadata, OwnerReference
 from placer.kube.marks import MARKS, Meaning, Place
 from placer.kube.marks import protections as protecting

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -109,8 +109,6 @@ class PackingProgram:
         Whether gangs that are not required may be left out.
     blamed
         How often items of a content were left before: by so much more they count.
-    only
-        Contents of the items that may be fixed; None: of any.
     """
 
     def __init__(
@@ -121,9 +119,8 @@ class PackingProgram:
         *,
         optional: bool = False,
         blamed: Mapping[Content, int] | None = None,
-        only: Collection[Content] | None = None,
     ) -> None:
-        self._blamed, self._only = blamed or {}, only
+        self._blamed = blamed or {}
         self.state, self.gangs, self.leaves = state, gangs, tuple(leaves)
         self.model = cp_model.CpModel()
         self._problem = state.problem
@@ -234,12 +231,7 @@ class PackingProgram:
 
     def _may_be(self, kind: ItemKind, leaf: int) -> bool:
         """Whether the step may fix items of a kind in a leaf."""
-        if not self._fixes(kind):
-            return False
         return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
-
-    def _fixes(self, kind: ItemKind) -> bool:
-        return self._only is None or kind.content in self._only
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
         """Only where the home of a part is may its items be."""
@@ -335,10 +327,10 @@ class PackingProgram:
         """What has its home in a domain has room there."""
         demand, beside, most = _Demand(), _Demand(), Counter[int]()
         for scope, home in self._homes_within(domain):
-            asked, not_fixed = self._asked(self._problem.homed[scope][0])
-            most.update(not_fixed)
-            demand.add(asked, self._home.get((scope, home)))
-            beside.add(not_fixed, self._home.get((scope, home)))
+            part = self._problem.homed[scope][0]
+            most.update(part.loose)
+            demand.add(self._asked(part), self._home.get((scope, home)))
+            beside.add(part.loose, self._home.get((scope, home)))
         within = self._problem.within
         room = [terms for region, terms in self._in_region.items() if within(region, domain)]
         leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
@@ -364,15 +356,12 @@ class PackingProgram:
             found.add([(shape, 1)], here)
         return found
 
-    def _asked(self, part: HomedPods) -> tuple[Counter[int], Counter[int]]:
-        """Pods of a part that have no place, and those of them that the step does not fix, by shape."""
-        asked, not_fixed = Counter(part.loose), Counter(part.loose)
+    def _asked(self, part: HomedPods) -> Counter[int]:
+        """Pods of a part that have no place, by shape."""
+        asked = Counter(part.loose)
         for kind in dict.fromkeys(kind for kind, _ in part.items):
-            pods = {shape: self._left[kind] * count for shape, count in kind.content}
-            asked.update(pods)
-            if not self._fixes(kind):
-                not_fixed.update(pods)
-        return asked, not_fixed
+            asked.update({shape: self._left[kind] * count for shape, count in kind.content})
+        return asked
 
     def solve(
         self, seconds: float, work: float, seed: int, hint: Mapping[int, Counter[ItemKind]] | None = None
@@ -413,7 +402,7 @@ class PackingProgram:
 
     def _gap(self, hinted: bool) -> float:
         """How near to the optimum the solver ends."""
-        if self._packed or self._only is not None:
+        if self._packed:
             return 0.0
         return HINTED_GAP if hinted else GAP
 

@@ -41,9 +41,6 @@ STEP_WORK, CHOOSING_WORK, LAST_WORK = 0.5, 3.0, 5.0
 #: The same of a step that decides anew what was fixed before.
 AGAIN_WORK = 0.3
 
-#: The same of one that fixes hard items in all leaves.
-HARD_WORK = 4.0
-
 #: What a step counts as at least: it is built in a twentieth of a second.
 LEAST_WORK = 0.02
 
@@ -133,7 +130,6 @@ class _RelaxAndFix:
         self.problem, self.chance, self._done = problem, chance, done
         self._end, self._work, self.spent = time.monotonic() + seconds, work, 0.0
         self._blamed = Counter[Content]()
-        self._hard = set[Content]()
         self._somewhere, self._impossible = set[ItemKind](), set[ItemKind]()
 
     @property
@@ -201,11 +197,8 @@ class _RelaxAndFix:
     def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
         """Fix as many items as can be in one order of the leaves."""
         state = PackingState(self.problem, gangs)
-        self._hard_first(state)
         self._construct(state)
-        state = self._improve(state)
-        self._hard.update({kind.content for kind in +state.left})
-        return state
+        return self._improve(state)
 
     def _too_large(self, state: PackingState) -> bool:
         """Whether the pool has too many variables."""
@@ -222,16 +215,6 @@ class _RelaxAndFix:
         found = program.solve(max(LEAST_SECONDS, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
         self.spent += max(LEAST_WORK, program.spent)
         return found
-
-    def _hard_first(self, state: PackingState) -> None:
-        """Fix the items that were left before, in all leaves at once."""
-        hard = self._hard
-        columns = sum(self._columns(state, leaf, len(hard)) for leaf in self.problem.leaves)
-        if hard and columns <= MOST_VARIABLES:
-            leaves = list(self.problem.leaves)
-            program = PackingProgram(state, state.gangs, leaves, only=hard)
-            if self._solve(program, HARD_WORK):
-                program.fix()
 
     def _construct(self, state: PackingState) -> None:
         """Fix items leaf after leaf, until none is left or several steps have found no room for any."""

@@ -1,0 +1,76 @@
+"""Pods as they were made before: of a manifest that is still the same among the same, no pod is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from placer.instance.problem import Pod
+from placer.kube.pod import PodManifest
+from placer.manifests.kept_objects import KeptObjects
+
+if TYPE_CHECKING:
+    from placer.instance.findings import Findings
+
+__all__ = ["KeptFacts", "KeptPods"]
+
+
+class KeptPods:
+    """Pods by their manifests, each with all else that it was made of.
+
+    A pod of which there is a finding is made every time.
+    """
+
+    def __init__(self) -> None:
+        self._around: object = None
+        self._known: dict[int, tuple[PodManifest, object, Pod]] = {}
+        self._used: set[int] = set()
+
+    def among(self, around: object) -> None:
+        """Make pods from now on with these around them, which all pods depend on; compared by value."""
+        if around != self._around:
+            self._around = around
+            self._known.clear()
+
+    def pod(self, manifest: PodManifest, depends_on: object, make: Callable[[], Pod], findings: Findings) -> Pod:
+        """A pod as it was made before, or is made now.
+
+        Parameters
+        ----------
+        manifest
+            The same object as long as nothing in it has changed.
+        depends_on
+            What the pod depends on besides; compared by value.
+        make, findings
+            Makes the pod; takes what there is to report of it.
+        """
+        known = self._known.get(id(manifest))
+        if known is None or known[1] != depends_on:
+            before = findings.noted
+            known = manifest, depends_on, make()
+            if findings.noted != before:
+                self._known.pop(id(manifest), None)
+                return known[2]
+            self._known[id(manifest)] = known
+        self._used.add(id(manifest))
+        return known[2]
+
+    def forget_unused(self) -> None:
+        """Forget the pods that were not asked for since this was called last."""
+        for place in self._known.keys() - self._used:
+            del self._known[place]
+        self._used.clear()
+
+
+@dataclass(frozen=True)
+class KeptFacts:
+    """What a loop knows of single objects from one pass to the next; no other state of the cluster is kept."""
+
+    objects: KeptObjects = field(default_factory=KeptObjects)
+    pods: KeptPods = field(default_factory=KeptPods)
+
+    def forget_unused(self) -> None:
+        """Forget what was not asked for since this was called last."""
+        self.objects.forget_unused()
+        self.pods.forget_unused()
