@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -178,10 +178,10 @@ def _seconds(name: str, value: Seconds | None) -> float | None:
     """Seconds of a limit; None: there is none."""
     expected = "expected seconds or a duration such as 10s or 1m30s"
     if isinstance(value, str):
-        from placer.configuration import seconds_of
+        from placer.deadline import duration
 
         try:
-            return seconds_of(value)
+            return duration(value)
         except ValueError:
             raise UsageError(f"{name}: found {value!r}, {expected}") from None
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -222,14 +222,21 @@ def _progress(display: bool, limit: float | None = None) -> Iterator[Progress]:
         yield progress
 
 
-@contextmanager
-def _deciding(instance: Instance, time_limit: Seconds | None, display: bool) -> Iterator[dict[str, Any]]:
-    """Limits and the watcher of a call that decides."""
+def _planned(
+    instance: Instance,
+    decide: Callable[..., Result],
+    lines: Callable[[Result], Iterable[str]],
+    time_limit: Seconds | None,
+    display: bool,
+    **limits: int | None,
+) -> Result:
+    """Decide what must go or move, with the lines that say so."""
     _expect("instance", instance, Instance)
     limit = _seconds("time_limit", time_limit)
     with _progress(display, limit) as progress:
-        progress.knows(instance)
-        yield {"time_limit": limit, "watch": progress.point, "began": time.monotonic()}
+        progress.phase("looking for the fewest pods that must go or move")
+        found = decide(time_limit=limit, began=time.monotonic(), watch=progress.plan, **limits)
+    return replace(found, plan=tuple(lines(found)))
 
 
 # ------------------------------------------------------------------------------------------------------------- deciding
@@ -290,17 +297,21 @@ def solve(
     """
     from placer.solve import solve as decide
 
-    with _deciding(instance, time_limit, display) as limits:
-        limits |= {} if watch is None else {"watch": watch}
+    _expect("instance", instance, Instance)
+    limit = _seconds("time_limit", time_limit)
+    with _progress(display, limit) as progress:
+        progress.knows(instance)
         return decide(
             instance,
             method=method,
+            time_limit=limit,
             work_limit=work_limit,
             workers=workers,
             seed=seed,
             require_all=require_all,
             milp_solver=milp_solver,
-            **{**limits, **more},
+            watch=watch or progress.point,
+            **{"began": time.monotonic(), **more},
         )
 
 
@@ -370,9 +381,9 @@ def explain(
         case = Case.read(origin.sources, **origin.edits, **origin.reading)
         if case.instance.digest != instance.digest:
             raise UsageError("instance: its files changed since they were read, expected the same; read them again")
-        progress.phase("looking for causes and changes")
+        progress.phase("placing all waiting groups")
         keys = None if group is None else [find_group(case, group) if isinstance(group, str) else group]
-        return find_causes(case, keys, deadline)
+        return list(find_causes(case, keys, deadline, say=progress.phase))
 
 
 def preempt(
@@ -404,10 +415,9 @@ def preempt(
     from placer.preempt import preempt as decide
     from placer.summary.preempting import preempt_lines
 
-    with _deciding(instance, time_limit, display) as limits:
-        group = group_named(instance, for_) if isinstance(for_, str) else for_
-        found = decide(instance, group, workers=workers, seed=seed, **limits)
-    return replace(found, plan=tuple(preempt_lines(found)))
+    _expect("instance", instance, Instance)
+    ask = partial(decide, instance, group_named(instance, for_) if isinstance(for_, str) else for_)
+    return _planned(instance, ask, preempt_lines, time_limit, display, workers=workers, seed=seed)
 
 
 def defrag(
@@ -446,10 +456,10 @@ def defrag(
 
     if (want is None) == (free_domains is None):
         raise UsageError("want, free_domains: found both or neither, expected one of the two")
-    with _deciding(instance, time_limit, display) as limits:
-        count, ask = room_asked(want, free_domains, max_moves, instance, lambda added: _origin(instance).again(added))
-        found = ask(count, workers=workers, seed=seed, **limits)
-    return replace(found, plan=tuple(defrag_lines(found, count)))
+    _expect("instance", instance, Instance)
+    count, ask = room_asked(want, free_domains, max_moves, instance, lambda added: _origin(instance).again(added))
+    lines = partial(defrag_lines, wanted=count)
+    return _planned(instance, partial(ask, count), lines, time_limit, display, workers=workers, seed=seed)
 
 
 def repair(
@@ -481,10 +491,10 @@ def repair(
     from placer.preempt import repair as decide
     from placer.summary.preempting import repair_lines
 
-    with _deciding(instance, time_limit, display) as limits:
-        names = lost if lost is None or isinstance(lost, str) else ",".join(lost)
-        found = decide(instance, lost_named(instance, names), workers=workers, seed=seed, **limits)
-    return replace(found, plan=tuple(repair_lines(instance, found)))
+    _expect("instance", instance, Instance)
+    names = lost if lost is None or isinstance(lost, str) else ",".join(lost)
+    ask, lines = partial(decide, instance, lost_named(instance, names)), partial(repair_lines, instance)
+    return _planned(instance, ask, lines, time_limit, display, workers=workers, seed=seed)
 
 
 def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: bool = False) -> list[AuditEntry]:
@@ -508,8 +518,7 @@ def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: boo
     _expect("instance", instance, Instance)
     limit = _seconds("time_limit", time_limit)
     with _progress(display, limit) as progress:
-        progress.phase("looking at each group that runs")
-        return look(instance, Deadline() if limit is None else Deadline.within(limit))
+        return look(instance, Deadline() if limit is None else Deadline.within(limit), say=progress.phase)
 
 
 # ------------------------------------------------------------------------------------------------------------ comparing

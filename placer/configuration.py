@@ -15,8 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from placer.deadline import duration as read_duration
 from placer.errors import BadInstance
-from placer.kube.kinds import alike
-from placer.legible import shown
+from placer.legible import found_like, shown
 from placer.manifests import read_texts
 from placer.manifests.syntax import YamlError, documents
 
@@ -212,10 +211,8 @@ def _faults(error: ValidationError) -> Iterator[str]:
     for each in error.errors(include_url=False, include_context=False):
         key, place = str(each["loc"][0]), _path(each["loc"])
         if each["type"] == "extra_forbidden":
-            near = alike(key, _schema())
-            yield f"{place}: found a key that there is not, expected one that is a flag of `placer run`" + (
-                f"; did you mean {near}?" if near is not None else ""
-            )
+            hint = found_like(key, _schema())
+            yield f"{place}: found a key that there is not, expected one that is a flag of `placer run`{hint}"
         elif each["type"] == "missing":
             yield f"{place}: found nothing, expected {_expected(_schema()[key])}"
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from placer.errors import UsageError
 from placer.instance import Finding, Instance, Node, TopologyTree
-from placer.kube.kinds import alike
+from placer.legible import alike
 from placer.quantity import Resources, format_amount
 
 __all__ = ["DomainReport", "DomainUse", "ResourceUse", "domains_of", "natural"]

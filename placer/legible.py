@@ -10,9 +10,13 @@ what was forgotten elsewhere does no harm either; :func:`styled` is the way roun
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["legible", "safe_lines", "shown", "styled"]
+__all__ = ["alike", "found_like", "legible", "safe_lines", "shown", "styled"]
+
+#: How alike two words must be, from 0 to 1, for one to be proposed for the other; longer ones are like none.
+_ALIKE, _LONGEST = 0.7, 64
 
 #: What a terminal obeys in place of showing it, beside line feed and tabulator: control characters (ESC and the
 #: sequences of one byte, C1, among them), marks that change the direction of writing, tags, halves of characters.
@@ -52,3 +56,26 @@ def styled(stream: Any) -> Any:
 
 def _escaped(character: str) -> str:
     return ascii(character)[1:-1]
+
+
+def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
+    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
+    from difflib import get_close_matches
+
+    if len(word) > _LONGEST:
+        return None
+    by_lower = {each.lower(): each for each in sorted(known)}
+    found = get_close_matches(word.lower(), by_lower, 1, least)
+    return by_lower[found[0]] if found else None
+
+
+def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
+    """Name the known word that may be meant by one that is not known; empty where none is like it.
+
+    Examples
+    --------
+    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
+    ('; found like it: Coscheduling', '')
+    """
+    like = alike(word, known, least)
+    return f"; found like it: {like}" if like not in (None, word) else ""

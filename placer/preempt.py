@@ -18,7 +18,7 @@ from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
 from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
 from placer.instance.what_if import losing, only_waiting, unmarked, without
-from placer.kube.kinds import alike
+from placer.legible import found_like
 from placer.methods.search_limits import limit_faults
 from placer.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
@@ -131,8 +131,7 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     lost = [name.strip() for name in names.split(",")]
     unknown = [name for name in lost if name not in known]
     if unknown:
-        like = alike(unknown[0], instance.nodes)
-        hint = f"; found like it: {like}" if like else ""
+        hint = found_like(unknown[0], instance.nodes)
         raise UsageError(f"--lost: found {unknown[0] or 'an empty name'}, expected names of nodes{hint}")
     return sorted(set(lost))
 

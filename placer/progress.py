@@ -6,6 +6,8 @@ import math
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -55,7 +57,11 @@ class Progress:
 
             self._console = Console(file=styled(sys.stderr))
             self._live = Live(
-                console=self._console, get_renderable=self._line, refresh_per_second=_REFRESH, transient=True
+                console=self._console,
+                get_renderable=self._line,
+                refresh_per_second=_REFRESH,
+                transient=True,
+                redirect_stdout=False,  # else it goes to standard error
             )
 
     def __enter__(self) -> Progress:
@@ -77,6 +83,15 @@ class Progress:
         elif self._written is None or time.monotonic() >= self._written + 1:
             self._written = time.monotonic()
             print(f"placer: {self._clock()}{legible(text)}", file=sys.stderr)
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Take the line away as long as something is printed."""
+        if self._live is not None:
+            self._live.stop()
+        yield
+        if self._live is not None:
+            self._live.start()
 
     @property
     def _shows(self) -> bool:
@@ -104,6 +119,10 @@ class Progress:
                 self.phase(f"{phase}: {value_word(criterion.name)} {number_word(criterion.name, value, bound)}{limit}")
                 return
         self.phase(f"{phase}: every value is proved")
+
+    def plan(self, point: TracePoint) -> None:
+        """Say that there is a plan of pods that go or move, and that a smaller one is looked for."""
+        self.phase(f"looking for a plan that moves or evicts less than the one by {point.phase}")
 
     def _line(self) -> Text:
         """The line as it is now, never longer than the terminal is wide, and never with half a number."""

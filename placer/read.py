@@ -299,7 +299,7 @@ class _Keys:
         self._look("Binding", "target.", value.get("target"), self._TARGET)
 
     def _look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
-        from placer.kube.kinds import alike
+        from placer.legible import alike
 
         for key in value if isinstance(value, Mapping) else ():
             if key not in known and len(self._unknown) < _MOST_KEYS:

@@ -205,7 +205,10 @@ class _SolveCall:
         """Refuse arguments that are out of their range, all faults at once."""
         faults = limit_faults(self.time_limit, self.workers, [self.seed], self.work_limit)
         if self.method not in METHODS:
-            faults.insert(0, f"method: found {self.method}, expected one of {', '.join(METHODS)}")
+            from placer.legible import found_like
+
+            like = found_like(self.method, METHODS)
+            faults.insert(0, f"method: found {self.method}, expected one of {', '.join(METHODS)}{like}")
         if self.method == "milp":
             from placer.methods.milp.solvers import complaint
 

@@ -6,24 +6,29 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
-from placer.legible import safe_lines, styled
+from placer.legible import legible, safe_lines, styled
 from placer.version import API_VERSION
+from placer.words import counted
 
 if TYPE_CHECKING:
-    from placer.instance import GroupKey, Instance
+    from placer.instance import Instance
+    from placer.instance.group_names import Selection
     from placer.manifests import Text
 
 __all__ = [
     "CLUSTER",
+    "COPIED",
     "FORMATS",
     "OK",
+    "Interruptible",
     "add_asking",
     "add_cluster",
     "add_command",
@@ -32,7 +37,6 @@ __all__ = [
     "add_reading",
     "add_source",
     "add_what_if",
-    "asked_about",
     "console",
     "headed",
     "home_of",
@@ -41,6 +45,8 @@ __all__ = [
     "put",
     "read_instance",
     "refuse_both",
+    "say",
+    "selection",
     "source",
     "source_words",
     "tell",
@@ -56,6 +62,8 @@ _TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
 CLUSTER = "cluster"  #: what the text is called that was read from one
 
 FORMATS = ("json", "yaml", "wide", "name")  #: words after ``-o`` that are no files
+
+COPIED = " " * 9  #: before options that people copy
 
 PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
 
@@ -203,26 +211,20 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_asking(parser: argparse.ArgumentParser) -> None:
+def add_asking(parser: argparse.ArgumentParser, title: str = "which groups are shown") -> None:
     """Add the flags that say which groups are printed or asked about; all is read and decided whatever they say."""
-    group = parser.add_argument_group("which groups are shown")
+    group = parser.add_argument_group(title)
     either = group.add_mutually_exclusive_group()
     either.add_argument("-n", "--namespace", metavar="NAMESPACE", help="those of one namespace (default: all)")
     either.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces, the default")
     group.add_argument("-l", "--selector", metavar="SELECTOR", help="those with such pods: app=train,tier!=web")
 
 
-def asked_about(options: argparse.Namespace, instance: Instance, names: Iterable[str] = ()) -> list[GroupKey]:
-    """Find the groups that the flags of :func:`add_asking` and some names select, in the order of the instance.
+def selection(options: argparse.Namespace) -> Selection:
+    """Give the groups that the flags of :func:`add_asking` select."""
+    from placer.instance.group_names import Selection
 
-    Raises
-    ------
-    UsageError
-        The selector does not parse.
-    """
-    from placer.instance.group_names import asked_groups
-
-    return asked_groups(instance, options.namespace, options.selector, names)
+    return Selection(options.namespace, options.selector)
 
 
 def home_of(options: argparse.Namespace) -> str:
@@ -257,6 +259,35 @@ class _Edit(argparse.Action):
         words = [*getattr(namespace, self.dest), values]
         setattr(namespace, self.dest, words)
         namespace.edited = words
+
+
+class Interruptible:
+    """A block that Ctrl-C ends early: the answers that are there are printed, then :meth:`again` raises it once more.
+
+    Parameters
+    ----------
+    done
+        The answers; without any an interrupt passes on at once.
+    count, noun
+        How many there are to be, and of what.
+    """
+
+    def __init__(self, done: Sized, count: int, noun: str) -> None:
+        self._done, self._count, self._noun = done, count, noun
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Interruptible:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+        self._error = error if isinstance(error, KeyboardInterrupt) and len(self._done) else None
+        return self._error is not None
+
+    def again(self) -> None:
+        """Raise the interrupt, where there was one, with the number of answers."""
+        if self._error is not None:
+            words = f"{len(self._done):,} of {counted(self._count, self._noun)} done"
+            raise KeyboardInterrupt(words) from self._error
 
 
 def is_edited(options: argparse.Namespace) -> bool:
@@ -415,6 +446,32 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
             raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
         if new:
             target.unlink()
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines, in as many as a terminal needs; what is :data:`COPIED` a shell still takes as one."""
+    terminal = console()
+    wraps = sys.stdout.isatty() or "COLUMNS" in os.environ
+    for line in map(legible, lines):
+        wrap = _wrapped_options if line.startswith(COPIED) else _wrapped
+        terminal.print(wrap(line, terminal.width) if wraps else line, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
+
+
+def _wrapped_options(line: str, width: int) -> str:
+    first, *options = line.strip().replace(" --", "\n--").split("\n")
+    lines = [COPIED + first]
+    for option in options:
+        if len(lines[-1]) + len(option) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(COPIED + option)
+        else:
+            lines[-1] += f" {option}"
+    return "\n".join(lines)
 
 
 def console() -> Any:

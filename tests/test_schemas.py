@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+import placer
 from placer.kube.policy import PolicyManifest
 from placer.kube.reader import Misfit, SchemaReader
 from tests.write_schemas import DOCUMENTS, REPORTS, report_schema, schema_of
@@ -76,6 +79,14 @@ def test_a_schema_is_that_of_its_document(name: str) -> None:
 @pytest.mark.parametrize("kind", REPORTS)
 def test_schemas_of_reports_are_those_of_the_table(kind: str) -> None:
     assert shipped(kind.lower()) == report_schema(kind)
+
+
+def test_every_kind_that_is_printed_has_a_schema() -> None:
+    sources = [path.read_text() for path in (Path(placer.__file__).parent).rglob("*.py")]
+    kinds = {kind for text in sources for kind in re.findall(r'(?:headed|listed)\(\s*"(\w+)"', text)}
+    assert len(kinds) > 12
+    for kind in kinds:
+        assert shipped(kind.lower())["title"] == kind
 
 
 @pytest.mark.parametrize("spec", GOOD, ids=json.dumps)

@@ -32,6 +32,7 @@ def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 #: Types of what a key holds: a name of JSON Schema, one of these with ``?`` where null is allowed, or a nested table.
+#: A list is one of its only entry's type, and a tuple, too, or null.
 Table = Mapping[str, Any]
 
 _NAME: Table = {"namespace": "string", "name": "string"}
@@ -39,6 +40,26 @@ _GROUP: Table = {"kind": "string", **_NAME}
 _FINDING: Table = {"code": "string", "object": "string", "message": "string"}
 _CAUSE: Table = {"code": "string", "rules": ["string"], "message": "string"}
 _VALUE: Table = {"name": "string", "value": "integer"}
+
+_RUN: Table = {
+    "instance": "string",
+    "seed": "integer",
+    "policy": "string",
+    "limit": "number",
+    "workers": "integer",
+    "version": "string",
+    "config": "string",
+    "error": "string?",
+}
+_APPLIED: Table = {
+    "planned": "integer",
+    "evicted": ["string"],
+    "standing": ["string"],
+    "moved": "object",
+    "notMoved": ["string"],
+    "elsewhere": "string?",
+    "trouble": "string?",
+}
 
 #: Kind to what it holds beside ``apiVersion`` and ``kind``; a key with ``?`` behind it may be left out.
 REPORTS: Mapping[str, Table] = {
@@ -151,16 +172,73 @@ REPORTS: Mapping[str, Table] = {
             }
         ],
     },
-    "SweepRun": {
-        "instance": "string",
-        "seed": "integer",
-        "policy": "string",
-        "limit": "number",
-        "workers": "integer",
-        "version": "string",
-        "config": "string",
-        "error": "string?",
+    "SweepRun": _RUN,
+    "SweepRunList": {"items": [_RUN]},
+    "FrontierList": {
+        "items": [
+            {"wanted": "integer", "room": "integer", "pods": "integer", "verdict": "string", "placement": "object"}
+        ]
     },
+    "AuditSums": {
+        "stranded": ({"resource": "string", "amount": "integer", "reason": "string", "nodes": ["string"]},),
+        "largestGangs": ({"requests": "object", "tier": "integer", "pods": "integer", "hyperNode": "string?"},),
+    },
+    "AppliedPlan": {"applied": {**_APPLIED, "bound": "object", "troubles": ["string"]}},
+    "Pass": {
+        "time": "string",
+        "version": "string",
+        "pass": "string?",
+        "instance": "string?",
+        "schedulerName": "string",
+        "leader": "string?",
+        "paused": "string?",
+        "error": "string?",
+        "termination": "string?",
+        "verdict": "string?",
+        "pending": "integer?",
+        "placed": "integer?",
+        "planned": "integer",
+        "bound": "integer",
+        "gangs": "object",
+        "findings": "object",
+        "disruption": "object?",
+        "seconds": "object",
+    },
+    "ConfigurationReport": {},
+    "HyperNodeChanges": {
+        "created": ["string"],
+        "changed": ["string"],
+        "removed": ["string"],
+        "unchanged": "integer",
+        "left": ["string"],
+        "dryRun": "boolean",
+        "findings": [_FINDING],
+    },
+    "NetworkCostReport": {"networkTopology": _NAME, "weights": "string?", "links": ["object"]},
+    "SnapshotSummary": {
+        "file": "string",
+        "schedulerName": "string?",
+        "objects": "object",
+        "resourceVersions": "object",
+        "seconds": "number",
+    },
+    "GeneratedInstance": {"file": "string", "planted": "string?"},
+    "Figure": {"file": "string?", "panels": ["object"]},
+    "Report": {
+        "placer": "string",
+        "cluster": "string",
+        "moment": "integer?",
+        "live": "boolean",
+        "headline": "string",
+        "nodes": "object",
+        "groups": "object",
+        "pods": "object",
+        "domains": "object",
+        "findings": "array",
+        "violations": "array",
+        "comparison": "object?",
+    },
+    "Version": {"placer": "string"},
 }
 
 
@@ -176,8 +254,8 @@ def report_schema(kind: str) -> dict[str, Any]:
 def _typed(of: Any) -> dict[str, Any]:
     if isinstance(of, str):
         return {"type": [of[:-1], "null"] if of.endswith("?") else of}
-    if isinstance(of, list):
-        return {"type": "array", "items": _typed(of[0])}
+    if isinstance(of, list | tuple):
+        return {"type": "array" if isinstance(of, list) else ["array", "null"], "items": _typed(of[0])}
     parts = {key.removesuffix("?"): _typed(each) for key, each in of.items()}
     return {"type": "object", "properties": parts, "required": [key for key in of if not key.endswith("?")]}
 

@@ -119,7 +119,12 @@ class AuditEntry:
         }
 
 
-def audit(instance: Instance, deadline: Deadline, asked: Set[GroupKey] | None = None) -> list[AuditEntry]:
+def audit(
+    instance: Instance,
+    deadline: Deadline,
+    asked: Set[GroupKey] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[AuditEntry]:
     """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
 
     Parameters
@@ -130,6 +135,8 @@ def audit(instance: Instance, deadline: Deadline, asked: Set[GroupKey] | None = 
         When no best place is looked for any more; a second later nothing is judged any more.
     asked
         Groups that are judged; None: all.
+    say
+        Is given a few words about each group.
     """
     groups = {key: group for key, group in instance.groups.items() if group.bound}
     lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
@@ -137,15 +144,13 @@ def audit(instance: Instance, deadline: Deadline, asked: Set[GroupKey] | None = 
         if pod.group is None:
             key = group_of(pod)
             groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
-    nothing = Quality(None, None, None)
-    return [
-        within(
-            deadline,
-            partial(_entry, instance, groups[key], deadline),
-            AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True),
-        )
-        for key in sorted(groups if asked is None else groups.keys() & asked)
-    ]
+    nothing, found = Quality(None, None, None), []
+    keys = sorted(groups if asked is None else groups.keys() & asked)
+    for number, key in enumerate(keys, 1):
+        say(f"judging {key.namespace}/{key.name} ({number:,} of {len(keys):,})")
+        late = AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True)
+        found.append(within(deadline, partial(_entry, instance, groups[key], deadline), late))
+    return found
 
 
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:

@@ -10,8 +10,7 @@ from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
-from placer.legible import legible
-from placer.terminal import console, headed, is_edited, tell
+from placer.terminal import headed, is_edited, say, tell
 from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
@@ -138,9 +137,7 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
     if options.json:
         tell(headed("AppliedPlan", _document(done)), options, _document(done)["applied"]["evicted"])
         return
-    terminal = console()
-    for line in _lines(done):
-        terminal.print(legible(line), markup=False, soft_wrap=True)
+    say(_lines(done))
 
 
 def _document(done: Pass) -> dict[str, Any]:

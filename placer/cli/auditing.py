@@ -12,7 +12,7 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, headed, listed, tell
+from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -49,15 +49,20 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.audit.groups import Standing, audit
     from placer.audit.sums import largest_gangs
     from placer.deadline import Deadline, within
+    from placer.progress import Progress
     from placer.stranded import stranded
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
     if faults:
         raise UsageError("; ".join(faults))
-    instance = read_instance(options, source(options))
+    paths = source(options)
     deadline = Deadline(options.began + options.time_limit)
-    entries = [] if options.sums else audit(instance, deadline, set(asked_about(options, instance)))
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        instance = read_instance(options, paths)
+        asked = set(selection(options).groups(instance))
+        entries = [] if options.sums else audit(instance, deadline, asked, progress.phase)
 
     def sums() -> Sums | None:
         return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
@@ -67,7 +72,7 @@ def _audit(options: argparse.Namespace) -> int:
         tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
-            _print_groups(entries)
+            _print_groups(entries, selection(options).none(instance, "runs"))
             _print_lost(instance)
         _print_sums(instance, sums())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
@@ -81,10 +86,10 @@ def _sums(sums: Sums | None) -> dict[str, Any]:
     return {"stranded": [each.as_dict() for each in found], "largestGangs": [each.as_dict() for each in gangs]}
 
 
-def _print_groups(entries: Sequence[AuditEntry]) -> None:
+def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     terminal = console()
     if not entries:
-        terminal.print("Nothing runs.")
+        terminal.print(none, markup=False)
         return
     worst = sorted(entries, key=_badness)
     shown = worst[:SHOWN]
@@ -98,8 +103,8 @@ def _print_groups(entries: Sequence[AuditEntry]) -> None:
     for name, entry in zip(_names([each.group for each in shown], str), shown, strict=True):
         for violation in entry.violations:
             broken.setdefault(violation, []).append(name)
-    for violation, those in broken.items():  # lone pods of one workload break what they ask for together
-        terminal.print(f"{and_list(some(those, NAMED))}: {violation}", markup=False, soft_wrap=True)
+    # Lone pods of one workload break what they ask for together.
+    say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
@@ -127,8 +132,7 @@ def _print_lost(instance: Instance) -> None:
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        told = f"{counted(lost)}: not in the instance, so that pods there are not judged"
-        console().print(told, markup=False, soft_wrap=True)
+        say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -179,7 +183,7 @@ def _print_stranded(found: Sequence[Stranded]) -> None:
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
         text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        terminal.print(text, markup=False, soft_wrap=True)
+        say([text])
     if not found:
         terminal.print("  nothing")
 

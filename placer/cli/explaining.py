@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shlex
 import sys
-import textwrap
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.queueing import with_steps
@@ -17,9 +15,23 @@ from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
-from placer.legible import legible
 from placer.methods.search_limits import limit_faults
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, home_of, listed, tell
+from placer.terminal import (
+    COPIED,
+    OK,
+    Interruptible,
+    add_asking,
+    add_command,
+    add_what_if,
+    console,
+    home_of,
+    listed,
+    say,
+    selection,
+    tell,
+    write,
+    written,
+)
 from placer.words import and_list, counted, prover_word, some
 
 if TYPE_CHECKING:
@@ -34,12 +46,17 @@ if TYPE_CHECKING:
     from placer.laboratory.other_schedulers import ElsewhereFate, MimickedFate
     from placer.laboratory.placement_metrics import GroupFate
     from placer.manifests import Text
+    from placer.progress import Progress
+
+    #: What JSON says of one group, and lines for people.
+    Answer = tuple[Mapping[str, Any], Iterable[str]]
+
+    #: Number of a change to the file with the objects that it adds.
+    Files = Mapping[int, str]
 
 __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
-
-_OPTIONS = " " * 9  #: before options to be copied, which stay in one line
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
@@ -59,27 +76,31 @@ def add_explain(commands: Any) -> None:
     asking.add_argument(
         "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
     )
+    asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
     add_scheduler_config(asking)
     add_what_if(parser)
 
 
 def _explain(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline
+    from placer.progress import Progress
 
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
-    if options.strict:
-        from placer.read import refuse_findings
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
+        if options.strict:
+            from placer.read import refuse_findings
 
-        refuse_findings(paths, case.instance.findings)
-    keys = _keys(options, case, paths)
-    if options.how_many:
-        return _how_many(options, case, keys or [], deadline)
-    if options.job:
-        return _job(options, case, keys or [], deadline)
-    return _groups(options, case, keys, deadline)
+            refuse_findings(paths, case.instance.findings)
+        keys = _keys(options, case, paths)
+        if options.how_many:
+            return _how_many(options, case, keys or [], deadline, progress)
+        if options.job:
+            return _job(options, case, keys or [], deadline, progress)
+        return _groups(options, case, keys, deadline, progress)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -140,46 +161,74 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
     return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
 
 
-def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
+def _groups(
+    options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Deadline, progress: Progress
+) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
     from placer.summary.queue import nothing_waits
 
+    progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
     asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
-    if keys is None and asked and not options.json and _print_table(options, placed, asked, others.names, deadline):
-        return OK
-    found = explain(case, asked, others.causes_until(asked, deadline), placed)
-    elsewhere = [others.fate(each.group, deadline) for each in found]
-    if options.json:
-        tell(listed("ExplanationList", map(_entry, found, elsewhere)), options)
-    elif not found:
-        _say(iter(nothing_waits(case.instance)))
+    if keys is None and asked and not options.json:
+        with progress.hidden():
+            if _print_table(options, placed, asked, others.names, deadline):
+                return OK
+    said: set[GroupKey] = set()
+
+    def answers() -> Iterator[Answer]:
+        for one in explain(case, asked, others.causes_until(asked, deadline), placed, progress.phase):
+            other = others.fate(one.group, deadline)
+            known = one.group in said
+            said.update(() if other is not None else one.equal)
+            entry = one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+            files = _files(options, one)
+            yield entry, _told_elsewhere(one, other, files) if other is not None else () if known else _told(one, files)
+
+    if asked or options.json:
+        _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
-        _say_each(found, elsewhere)
+        say(nothing_waits(case.instance, selection(options)))
     return OK
 
 
-def _entry(one: Explanation, other: ElsewhereFate | None) -> dict[str, Any]:
-    return one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
+def _files(options: argparse.Namespace, explained: Explanation) -> Files:
+    """Write the objects that changes add, each change's into a file; number of the change to it."""
+    files: dict[int, str] = {}
+    for number, each in enumerate(explained.changes, 1):
+        if options.changes is not None and each.change.with_:
+            folder, key = Path(options.changes), explained.group
+            files[number] = str(folder / f"{key.namespace}-{key.name}-{number}.yaml")
+            with written(options.changes):
+                folder.mkdir(parents=True, exist_ok=True)
+            write({"apiVersion": "v1", "kind": "List", "items": list(each.change.with_)}, files[number])
+    return files
+
+
+def _tell_each(
+    options: argparse.Namespace, kind: str, answers: Iterable[Answer], count: int, progress: Progress
+) -> list[Mapping[str, Any]]:
+    """Print answers as they come, as JSON all together; Ctrl-C ends them early."""
+    entries: list[Mapping[str, Any]] = []
+    asked = Interruptible(entries, count, "group")
+    with asked:
+        for entry, lines in answers:
+            entries.append(entry)
+            if not options.json:
+                with progress.hidden():
+                    say(lines)
+    if options.json:
+        tell(listed(kind, entries), options)
+    asked.again()
+    return entries
 
 
 def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
     """Those of some groups that the flags select."""
-    shown = set(asked_about(options, case.instance))
+    shown = set(selection(options).groups(case.instance))
     return [key for key in keys if key in shown]
-
-
-def _say_each(found: Sequence[Explanation], elsewhere: Sequence[ElsewhereFate | None]) -> None:
-    """Print explanations, those of equal groups once."""
-    said: set[GroupKey] = set()
-    for one, other in zip(found, elsewhere, strict=True):
-        if other is not None:
-            _say(_told_elsewhere(one, other))
-        elif one.group not in said:
-            _say(_told(one))
-            said.update(one.equal)
 
 
 def _print_table(
@@ -199,7 +248,7 @@ def _print_table(
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
     shown = {key: item for key, item in found.items() if key in asked}
     terminal = console()
-    print_queue([*shown.values()], terminal, now)
+    print_queue([*shown.values()], terminal, now, wide=options.wide)
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
@@ -207,36 +256,37 @@ def _print_table(
     return many
 
 
-def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress) -> int:
     from placer.explain.jobs import JobFits, explain_job
 
-    found = explain_job(case, keys, deadline)
-    if options.json:
-        tell(listed("ExplanationList", (each.as_dict() for each in found)), options)
-    else:
-        fits = [
-            f"{each.explanation.group.namespace}/{each.explanation.group.name}"
-            for each in found
-            if each.answer is JobFits.NOW
-        ]
-        for each in found:
-            _say(_told_of_job(each, fits))
-    return OK if all(each.answer is JobFits.NOW for each in found) else NOT_NOW
+    fits: list[str] = []
+
+    def answers() -> Iterator[Answer]:
+        for each in explain_job(case, keys, deadline, progress.phase):
+            yield each.as_dict(), _told_of_job(each, fits, _files(options, each.explanation))
+            if each.answer is JobFits.NOW:
+                fits.append(f"{each.explanation.group.namespace}/{each.explanation.group.name}")
+
+    entries = _tell_each(options, "ExplanationList", answers(), len(keys), progress)
+    return OK if all(each["answer"] == JobFits.NOW for each in entries) else NOT_NOW
 
 
-def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+def _how_many(
+    options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
+) -> int:
     from placer.explain.copies import how_many, read_spare, with_spares
 
     spare = None if options.spare is None else read_spare(options.spare, case.instance)
-    entries = []
-    for key in keys:
-        found = how_many(case.instance, key, deadline)
-        left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
-        entries.append(found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)}))
-        if not options.json:
-            _say(_told_of_copies(found, left, spare))
-    if options.json:
-        tell(listed("CopiesList", entries), options)
+
+    def answers() -> Iterator[Answer]:
+        for key in keys:
+            progress.phase(f"{key.namespace}/{key.name}: counting copies")
+            found = how_many(case.instance, key, deadline)
+            left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+            entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
+            yield entry, _told_of_copies(found, left, spare)
+
+    _tell_each(options, "CopiesList", answers(), len(keys), progress)
     return OK
 
 
@@ -248,36 +298,21 @@ def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _say(lines: Iterator[str]) -> None:
-    terminal = console()
-    wraps = terminal.is_terminal or "COLUMNS" in os.environ
-    for line in lines:
-        text = _wrapped(line, terminal.width) if wraps and not line.startswith(_OPTIONS) else line
-        terminal.print(text, markup=False, soft_wrap=True)
-
-
-def _wrapped(line: str, width: int) -> str:
-    """A line in as many as a terminal needs, the further ones indented a little more."""
-    indent = line[: len(line) - len(line.lstrip())]
-    line = legible(line)
-    return textwrap.fill(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False)
-
-
-def _told(found: Explanation) -> Iterator[str]:
+def _told(found: Explanation, files: Files) -> Iterator[str]:
     if found.admitted:
         if not found.pods:
             yield f"{found.group} does not wait: it is admitted, or runs."
             return
         yield f"{found.group} is admitted; {_optional(found)}."
-        yield from _why(found)
+        yield from _why(found, files)
         return
     if found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
-        yield from _why(found)
+        yield from _why(found, files)
         return
     counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
     yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
-    yield from _why(found)
+    yield from _why(found, files)
 
 
 def _optional(found: Explanation) -> str:
@@ -293,24 +328,24 @@ def _equal(found: Explanation) -> str:
     return f", and so {do} {len(found.equal):,} equal {ones}: {names}"
 
 
-def _why(found: Explanation) -> Iterator[str]:
+def _why(found: Explanation, files: Files) -> Iterator[str]:
     from placer.explain.explanation import gates_words
 
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
-    yield from _changes(found)
+    yield from _changes(found, files)
 
 
-def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
+def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) -> Iterator[str]:
     """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
-        yield from _why(found) if found.pods else ()
+        yield from _why(found, files) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
-        yield from _why(found)
+        yield from _why(found, files)
     if elsewhere.mimicry is not None:
         yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
         return
@@ -365,7 +400,7 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
         yield f"    {cause.code}{rules}: {cause.message}"
 
 
-def _changes(explained: Explanation) -> Iterator[str]:
+def _changes(explained: Explanation, files: Files) -> Iterator[str]:
     found = explained.changes
     optional = explained.admitted or explained.empty
     if not found:
@@ -377,7 +412,7 @@ def _changes(explained: Explanation) -> Iterator[str]:
     for number, each in enumerate(found, 1):
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
-        yield f"         {options_of(each)}"
+        yield _options(each, files.get(number))
 
 
 def _without(explained: Explanation) -> str:
@@ -388,18 +423,19 @@ def _without(explained: Explanation) -> str:
     return f"admits it, alone or with one more{again if len(codes) > 1 else ''}."
 
 
-def options_of(tried: TriedChange) -> str:
-    """The what-if options that make a change, as bash and zsh take them."""
+def _options(tried: TriedChange, file: str | None) -> str:
+    """The what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
     change = tried.change
+    if change.with_ and file is None:
+        heads = ((each["kind"], each["metadata"]) for each in change.with_)
+        names = [f"{kind} {'/'.join(filter(None, (head.get('namespace'), head['name'])))}" for kind, head in heads]
+        return f"{COPIED[:-2]}(--changes FOLDER writes the objects to add: {and_list(some(names, NAMED))})"
     words = [f"--without {shlex.quote(each)}" for each in change.without]
     words += [f"--set {shlex.quote(each)}" for each in change.set_]
-    if change.with_:
-        objects = " ".join(json.dumps(document, separators=(",", ":")) for document in change.with_)
-        words.append(f"--with - <<< {shlex.quote(objects)}")
-    return " ".join(words)
+    return COPIED + " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
 
 
-def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
+def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
     """When a group of a job fits, beside those of the job that fit now."""
     from placer.explain.jobs import JobFits
 
@@ -416,7 +452,7 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
         beside = f" with {and_list(fits)} of the same job" if fits else ""
         yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
-    yield from _changes(found.explanation)
+    yield from _changes(found.explanation, files)
 
 
 def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:

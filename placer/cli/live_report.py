@@ -50,16 +50,7 @@ class LiveReport:
         if done.result is not None:
             self._last = done.result, done.began.timestamp()
 
-    def begun(self, _done: Pass) -> None:
+    def _nothing(self, *_: object) -> None:
         """There is nothing to keep."""
 
-    def phase(self, _text: str) -> None:
-        """There is nothing to keep."""
-
-    def binding(self) -> None:
-        """There is nothing to keep."""
-
-    def waiting(self) -> None:
-        """There is nothing to keep."""
-
-    standing_by = undecided = paused = phase
+    begun = phase = binding = waiting = standing_by = undecided = paused = _nothing

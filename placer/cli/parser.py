@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from placer.deadline import duration
 from placer.errors import UsageError
+from placer.legible import alike
 
 __all__ = ["EXAMPLES", "HelpAll", "Parser"]
 
@@ -24,8 +24,6 @@ _NUMBERS: Mapping[Any, str] = {
 _SHORT_OPTION = re.compile(r"-[^\d. ][^ ]*\Z")
 
 EXAMPLES = "Examples:"  #: first line of what stands below the flags
-
-ALIKE = 0.7  #: how alike two names must be for one to be proposed for the other, as difflib measures it
 
 
 class HelpAll(argparse.Action):
@@ -146,5 +144,6 @@ def _hint(word: str, names: Iterable[str]) -> str:
     """Propose the name that is meant, or none: what begins like it, else what is most alike."""
     known = [*names]
     longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
-    near = longer or get_close_matches(word, known, 1, ALIKE)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    near = longer or filter(None, [alike(word, known)])
+    words = " or ".join(near)
+    return f"; did you mean {words}?" if words else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.snapshotting import add_cooling, add_lease, lease_of
-from placer.cli.sources import namespace_budget
+from placer.cli.sources import METHOD_HELP, namespace_budget
 from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods import METHODS
@@ -51,7 +51,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is bound")
     search = parser.add_argument_group("searching")
-    search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
+    search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
     search.add_argument(
         "--time-limit", type=duration, default=20.0, metavar="DURATION", help="until the first binding (default 20)"
     )

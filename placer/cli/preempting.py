@@ -19,11 +19,12 @@ from placer.terminal import (
     add_command,
     add_output,
     add_what_if,
-    asked_about,
     console,
     home_of,
     listed,
     read_instance,
+    say,
+    selection,
     tell,
     writable,
     write,
@@ -32,6 +33,7 @@ from placer.terminal import (
 if TYPE_CHECKING:
     from placer.instance import Finding, Instance
     from placer.manifests import Text
+    from placer.progress import Progress
     from placer.result import Result
 
 #: Reads the instance with objects added to it, each given as JSON.
@@ -109,11 +111,15 @@ def _preempt(options: argparse.Namespace) -> int:
             return preempt(
                 instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
             )
-        asked = set(asked_about(options, instance))
+        asked = set(selection(options).groups(instance))
         others = {pod.key for pod in instance.pending if pod.group not in asked}
         return preempt(without(instance, others) if others else instance, **limits)
 
-    _, result = _made(options, decide, lambda _, result: preempt_lines(result))
+    def lines(instance: Instance, result: Result) -> Iterable[str]:
+        none = () if result.instance.pending else [selection(options).none(instance, "waits")]
+        return none or preempt_lines(result)
+
+    _, result = _made(options, decide, lines)
     return OK if _admitted(result) else NOT_TO_BE_HAD
 
 
@@ -155,8 +161,8 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
         progress.phase("reading")
         both = _read_both(options, paths)
         count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
-        limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
-        points = list(_frontier(partial(ask, **limits), count, options))
+        limits = {"workers": options.workers, "seed": options.seed, "watch": progress.plan}
+        points = list(_frontier(partial(ask, **limits), count, options, progress))
     _tell_frontier(options, points)
     return OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
 
@@ -175,13 +181,16 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
     return read_instance(options, texts), adding
 
 
-def _frontier(ask: Callable[..., Result], most: int, options: argparse.Namespace) -> Iterator[Result]:
+def _frontier(
+    ask: Callable[..., Result], most: int, options: argparse.Namespace, progress: Progress
+) -> Iterator[Result]:
     """The answer for the first of what is wanted, for the first two, and so on, until one more is not to be had."""
     from placer.result import Verdict
 
     for count in range(1, most + 1):
         now = time.monotonic()
         left = max(0.0, options.began + options.time_limit - now) / (most + 1 - count)
+        progress.phase(f"looking for the fewest moves, {count:,} of {most:,} wanted")
         found = ask(count, time_limit=left, began=now)
         yield found
         if found.verdict is Verdict.INFEASIBLE:
@@ -239,7 +248,8 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
         progress.phase("reading")
         instance, adding = _read_both(options, paths)
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
-        return instance, decide(instance, adding, **limits, began=options.began, watch=progress.point)
+        progress.phase("looking for the fewest pods that must go or move")
+        return instance, decide(instance, adding, **limits, began=options.began, watch=progress.plan)
 
 
 def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:
@@ -277,10 +287,8 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     from placer.summary import print_findings
 
-    terminal = console()
-    for line in lines:
-        terminal.print(line, markup=False, soft_wrap=True)
-    print_findings(findings, terminal)
+    say(lines)
+    print_findings(findings, console())
 
 
 def _going(result: Result) -> list[str]:

@@ -48,7 +48,8 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
     except BaseException as error:  # native code may make another error of an interrupt
         if not signals.heard and not isinstance(error, KeyboardInterrupt):
             raise
-        print("placer: interrupted", file=sys.stderr)
+        words = f": {error}" if isinstance(error, KeyboardInterrupt) and error.args else ""
+        print(f"placer: interrupted{words}", file=sys.stderr)
         return signals.exit_code
     if output is not None and output.trouble is not None:
         unwritten = UsageError(f"standard output: cannot be written: {output.trouble}")

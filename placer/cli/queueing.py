@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,23 +13,19 @@ from placer.deadline import duration
 from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, asked_about, console, read_instance, tell
+from placer.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
 
 if TYPE_CHECKING:
     from placer.deadline import Deadline
     from placer.document import QueueItem
-    from placer.explain.cases import Placed
     from placer.instance import GroupKey, Instance
     from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost
-    from placer.result import Reason
+    from placer.progress import Progress
 
 __all__ = ["add_queue", "with_steps"]
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
-
-#: Lines of the table.
-SHOWN = 40
 
 API_VERSION: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
 
@@ -59,61 +55,61 @@ def add_queue(commands: Any) -> None:
 def _queue(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline
     from placer.instance.namespace_budget import within_budget
+    from placer.progress import Progress
 
     faults = limit_faults(options.time_limit)
     if faults:
         raise UsageError("; ".join(faults))
     budget = namespace_budget(options.namespace_budget)
     deadline = Deadline(options.began + options.time_limit)
-    instance = within_budget(read_instance(options, source(options)), budget)
+    paths = source(options)
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        instance = within_budget(read_instance(options, paths), budget)
+        items = {} if options.cost else _items(options, instance, deadline, progress)
+        listed = with_steps(instance, items, source_words(options), deadline, progress.phase)
     if options.cost:
         _show_costs(options, instance, budget)
-        return OK
-    placed, reasons = _decided(options, instance, deadline)
-    _show(options, placed, reasons, deadline)
+    else:
+        _show(options, instance, listed)
     return OK
 
 
-def _decided(
-    options: argparse.Namespace, instance: Instance, deadline: Deadline
-) -> tuple[Placed, dict[GroupKey, Reason]]:
-    """What ``solve`` places in a part of the time, and why the rest waits."""
-    from placer.explain.cases import Placed
+def _items(
+    options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
+) -> dict[GroupKey, QueueItem]:
+    """The groups that are asked about: what ``solve`` places in a part of the time, and why the rest waits."""
+    from placer.disruption import outcome_of
     from placer.placement import Placement
-    from placer.progress import Progress
     from placer.solve import solve
+    from placer.summary.queue import queue_items
 
     seconds = max(min(DECIDING, deadline.left * SHARE), 1e-3)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
-        progress.knows(instance)
-        result = solve(instance, time_limit=seconds, watch=progress.point)
-    return Placed(instance, result.placement or Placement()), dict(result.reasons)
+    progress.knows(instance)
+    result = solve(instance, time_limit=seconds, watch=progress.point)
+    asked = set(selection(options).groups(instance))
+    found = queue_items(outcome_of(instance, result.placement or Placement()), result.reasons, time.time())
+    return {key: item for key, item in found.items() if key in asked}
 
 
-def _show(options: argparse.Namespace, placed: Placed, reasons: Mapping[GroupKey, Reason], deadline: Deadline) -> None:
-    from placer.disruption import outcome_of
+def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
     from placer.document import QueueListDocument
     from placer.summary.groups import print_looked_at
-    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps, queue_items
+    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps
 
-    now = time.time()
-    asked = set(asked_about(options, placed.instance))
-    found = queue_items(outcome_of(placed.instance, placed.placement), reasons, now)
-    shown = {key: item for key, item in found.items() if key in asked}
-    items = with_steps(placed.instance, shown, source_words(options), deadline)
     if options.json:
         tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
         return
     terminal = console()
     if not items:
-        for line in nothing_waits(placed.instance):
+        for line in nothing_waits(instance, selection(options)):
             terminal.print(line, markup=False)
     else:
-        print_queue(items, terminal, now, most=None if options.wide else SHOWN, wide=options.wide)
+        print_queue(items, terminal, time.time(), wide=options.wide)
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)
-    print_looked_at(placed.instance, terminal)
+    print_looked_at(instance, terminal)
 
 
 def with_steps(
@@ -121,6 +117,7 @@ def with_steps(
     items: Mapping[GroupKey, QueueItem],
     source: Sequence[str],
     deadline: Deadline | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[QueueItem]:
     """Add the next step to the first lines that wait; without a deadline for its price, without a price."""
     from placer.explain.prices import FEW, next_step, priced
@@ -133,7 +130,7 @@ def with_steps(
         for key, item in waiting.items()
         if id(item) in first and item.reason is not None
     }
-    found = steps if deadline is None else priced(instance, steps.items(), deadline)
+    found = steps if deadline is None else priced(instance, steps.items(), deadline, say)
     return [item.with_next(found.get(key)) for key, item in items.items()]
 
 

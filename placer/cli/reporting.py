@@ -118,7 +118,7 @@ def _gathered(options: argparse.Namespace) -> dict[str, Any]:
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
         instance = _instance(options, inputs)
-        progress.phase("looking")
+        progress.phase("gathering facts for the page")
         about = _about(options, inputs)
         return contents(instance, inputs, strict=options.strict, every=options.every, **about)
 

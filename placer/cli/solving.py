@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import add_source, namespace_budget, source, source_words
+from placer.cli.sources import METHOD_HELP, add_source, namespace_budget, source, source_words
 from placer.deadline import duration
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
 from placer.terminal import (
     OK,
+    add_asking,
     add_command,
     add_inputs,
     add_output,
@@ -23,6 +24,8 @@ from placer.terminal import (
     headed,
     put,
     read_instance,
+    say,
+    selection,
     tell,
     writable,
     write,
@@ -42,7 +45,7 @@ def add_solve(commands: Any) -> None:
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
     add_source(parser)
     search = parser.add_argument_group("searching")
-    search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
+    search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
     search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
     search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
@@ -54,6 +57,7 @@ def add_solve(commands: Any) -> None:
         "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
+    add_asking(parser, "which groups the summary lists; all are decided")
     add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
@@ -131,7 +135,8 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
         from placer.summary import print_summary
 
         steps = partial(with_steps, result.instance, source=source_words(options))
-        print_summary(result, console(), wide=options.wide, document=document, steps=steps)
+        asked = selection(options)
+        print_summary(result, console(), wide=options.wide, document=document, steps=steps, asked=asked)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:
@@ -175,7 +180,7 @@ def _verify(options: argparse.Namespace) -> int:
         terminal = console()
         print_violations(instance, placement, violations, terminal)
         if unread.not_judged:
-            terminal.print(f"Not judged: {', '.join(unread.not_judged)}", highlight=False, markup=False, soft_wrap=True)
+            say([f"Not judged: {', '.join(unread.not_judged)}"])
         print_findings(findings, terminal)
     return VIOLATIONS if violations else OK
 

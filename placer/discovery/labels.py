@@ -16,8 +16,7 @@ from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Node
 from placer.instance.findings import Findings, counted
 from placer.instance.tier_tree import label_tree
-from placer.kube.kinds import alike
-from placer.legible import shown
+from placer.legible import found_like, shown
 
 __all__ = ["discover_labels", "read_keys"]
 
@@ -68,10 +67,8 @@ def _refuse_unknown(keys: Sequence[str], nodes: Mapping[str, Node], source: str)
     faults = []
     for key in keys:
         if key not in known:
-            near = alike(key, sorted(known))
-            hint = f" (found like it: {near})" if near else ""
-            what = f"no Node with a value of it{hint}"
-            faults.append(Fault(source, None, f"label {shown(key)}", "", what, "at least one"))
+            expected = f"at least one{found_like(key, known)}"
+            faults.append(Fault(source, None, f"label {shown(key)}", "", "no Node with a value of it", expected))
     if faults:
         raise BadInstance(faults)
 

@@ -18,8 +18,7 @@ from placer.discovery.discovery import Discovery
 from placer.discovery.hostlist import expand
 from placer.discovery.switches import SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault, UsageError
-from placer.kube.kinds import alike
-from placer.legible import shown
+from placer.legible import found_like, shown
 
 __all__ = ["discover_topology_conf", "discover_topology_yaml"]
 
@@ -140,7 +139,7 @@ def discover_topology_conf(text: str, source: str, topology: str | None = None) 
 
 def _chosen(wanted: str | None, there: Sequence[str], source: str) -> str | None:
     if wanted is not None and wanted not in there:
-        known = ", ".join(map(shown, there)) or "none"
+        known = (", ".join(map(shown, there)) or "none") + found_like(wanted, there)
         raise UsageError(f"--topology: found {wanted!r}, expected one of those in {source}: {known}")
     if wanted is None and len(there) > 1:
         known = ", ".join(map(shown, there))
@@ -172,9 +171,8 @@ def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
         if key in found:
             reading.fault(place, f"{match[1]} twice", "each key once")
         elif key not in known:
-            near = alike(key, known)
-            hint = f" (found like it: {near})" if near else ""
-            reading.fault(place, f"{shown(match[1])}{hint}", f"one of {', '.join(known)}" if known else "nothing more")
+            expected = f"one of {', '.join(known)}{found_like(key, known)}" if known else "nothing more"
+            reading.fault(place, shown(match[1]), expected)
             return {}
         found[key] = match[2] if match[2] is not None else match[3]
     if line[end:].strip():

@@ -147,6 +147,7 @@ _ONE_IS_ENOUGH = (calls, higher_priority)
 
 
 def _tried(question: Question, change: Change) -> TriedChange | None:
+    question.say(change.message)
     try:
         case = question.case.changed(change)
         lost, objects = _lost(question, case), tuple(case.objects_beside(question.case))

@@ -17,7 +17,7 @@ from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
 from placer.explain.lifts import RULES_OF, rules_of
-from placer.explain.question import Question
+from placer.explain.question import Question, Say, numbered, silent
 from placer.explain.shortage_words import named_nodes
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.instance.group_names import HOME, CalledGroup, one_of, waiting_like
@@ -211,12 +211,13 @@ def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
 
 
 def explain(
-    case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None
-) -> list[Explanation]:
-    """Explain groups.
+    case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None, say: Say = silent
+) -> Iterator[Explanation]:
+    """Explain groups, one after another.
 
-    ``keys``: None: all that wait. ``deadline``: when nothing more is decided or tried. Each of several groups has its
-    share of the rest. ``placed``: the present placement; None: that of :func:`as_things_stand`.
+    Explanations come as soon as they are found. ``keys``: None: all that wait. ``deadline``: when nothing more is
+    decided or tried. Each of several groups has its share of the rest. ``placed``: the present placement; None: that of
+    :func:`as_things_stand`. ``say`` is given a few words about each step.
 
     Raises
     ------
@@ -233,9 +234,10 @@ def explain(
     for key, kind in kinds.items():
         if kind not in found:
             share = Deadline.within(max(0.0, deadline.left) / (left - len(found)))
-            ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()))
+            steps = numbered(key, len(found), left, say)
+            ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()), steps)
             found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
-    return [replace(found[kinds[key]], group=key, equal=_waiting_like(key, kinds[key], equal, told)) for key in keys]
+        yield replace(found[kind], group=key, equal=_waiting_like(key, kind, equal, told))
 
 
 def _undecided(group: Group, reason: Reason) -> Explanation:
@@ -270,31 +272,39 @@ def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
 
 
 def _explained(
-    case: Case, key: GroupKey, placed: Placed, reason: Reason | None, deadline: Deadline, equal: frozenset[GroupKey]
+    case: Case,
+    key: GroupKey,
+    placed: Placed,
+    reason: Reason | None,
+    deadline: Deadline,
+    equal: frozenset[GroupKey],
+    say: Say,
 ) -> Explanation:
     if key in placed.admitted or not case.instance.groups[key].pending:
-        return _optional(case, case.instance.groups[key], placed, reason, deadline)
+        return _optional(case, case.instance.groups[key], placed, reason, deadline, say)
     lone = LoneGroup(case.instance, key, deadline)
     fits = lone.confirmed().fits
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
-    question = Question(case, key, placed, tuple(sets), deadline, equal=equal)
+    question = Question(case, key, placed, tuple(sets), deadline, equal=equal, say=say)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
     tried, group = tuple(changes(question, place_by_search, disturb_by_search)), case.instance.groups[key]
     return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
 
 
-def _optional(case: Case, group: Group, placed: Placed, reason: Reason | None, deadline: Deadline) -> Explanation:
+def _optional(
+    case: Case, group: Group, placed: Placed, reason: Reason | None, deadline: Deadline, say: Say
+) -> Explanation:
     if reason is None:
         return Explanation(group.key, admitted=True)
     left = sum(key not in placed.placement.node_of for key in group.pending)
     rules = rules_of(reason.code, group) if reason.code in RULES_OF else ()
     cause = GroupCause(reason.code, rules, reason.message)
     admitted = Outcome(placed.instance, placed.placement).admitted(group)
-    tried = _one_more(case, group, placed, deadline)
+    tried = _one_more(case, group, placed, deadline, say)
     return Explanation(group.key, admitted, ((cause,),), tried, reason, pods=left, empty=not admitted)
 
 
-def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline) -> tuple[TriedChange, ...]:
+def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline, say: Say) -> tuple[TriedChange, ...]:
     """Nothing that runs goes for an optional pod (D4)."""
     there = placed.placement.node_of
     now = sum(key in there for key in group.pending)
@@ -304,7 +314,7 @@ def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline) -> t
     lone = LoneGroup(asking.instance, group.key, deadline)
     fits = lone.confirmed().fits
     sets = [(_outcompeted(asking, lone, beside, None),)] if fits else corrections(lone) or []
-    question = Question(asking, group.key, beside, tuple(sets), deadline)
+    question = Question(asking, group.key, beside, tuple(sets), deadline, say=say)
     tried = changes(question, place_by_search, lambda *_: None)
     return tuple(each for change in tried for each in _as_optional(case, group, placed, now, change))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -15,7 +15,7 @@ from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.explanation import Explanation, disturb_by_search, gates_words, place_by_search
-from placer.explain.question import Question
+from placer.explain.question import Question, Say, numbered, silent
 from placer.instance import GroupKey, Instance
 from placer.instance.what_if import empty
 from placer.outcome import Outcome
@@ -68,23 +68,23 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
     return list(found)
 
 
-def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline) -> list[JobAnswer]:
+def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: Say = silent) -> Iterator[JobAnswer]:
     """When each group of a job fits, others that wait left out; each is asked about next to those before it that fit
     now.
     """
-    found, instance, before = [], case.instance, Placement()
+    instance, before = case.instance, Placement()
     for at, key in enumerate(keys):
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         lone = LoneGroup(instance, key, share)
+        steps = numbered(key, at, len(keys), say)
         decision = within(deadline, lone.confirmed, Decision(None))
         if decision.fits and decision.placement is not None:
-            found.append(_now(instance, key, decision))
+            yield _now(instance, key, decision)
             instance = Outcome(instance, decision.placement).carried_out()
             before = Placement((*before.bindings, *decision.placement.bindings))
         else:
-            ask = partial(_later, case.with_only(key, before), lone, decision, share)
-            found.append(within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False))))
-    return found
+            ask = partial(_later, case.with_only(key, before), lone, decision, share, steps)
+            yield within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
 
 
 def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
@@ -95,12 +95,12 @@ def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
     return JobAnswer(JobFits.NOW, explanation, instance.topology.tier(where), where, decision.by)
 
 
-def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline) -> JobAnswer:
+def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline, say: Say) -> JobAnswer:
     on_empty = LoneGroup(empty(lone.instance), lone.key, deadline)
     ever = on_empty.confirmed() if decision.fits is False else Decision(None)
     never = ever.fits is False
     sets: Sequence[Correction] = corrections(on_empty if never else lone) or ()
-    asked = Question(case, lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline)
+    asked = Question(case, lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline, say=say)
     tried = tuple(changes(asked, place_by_search, disturb_by_search)) if decision.fits is False else ()
     explanation = Explanation(lone.key, admitted=False, corrections=tuple(sets), changes=tried)
     answer = None if ever.fits is None else JobFits.NEVER if never else JobFits.CHANGE

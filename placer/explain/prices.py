@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import dropwhile
 
+from placer.codes import REASONS
 from placer.deadline import Deadline
 from placer.disruption import Disruption
 from placer.document import NextStepPart
@@ -22,19 +24,7 @@ FEW = 3
 PRICING, LEAST = 10.0, 0.5
 
 #: Reasons against which pods that run can go: room, places and queues that they hold.
-_HELD = (
-    "QueueCapability",
-    "QueueLimit",
-    "InsufficientResources",
-    "TopologyTooNarrow",
-    "PodAffinity",
-    "PodAntiAffinity",
-    "TopologySpread",
-    "Exclusive",
-    "NumaAlignment",
-    "NetworkCost",
-    "Bandwidth",
-)
+_HELD = frozenset(dropwhile(lambda code: code != "QueueCapability", REASONS)) - {"Outcompeted", "NotDecided"}
 
 _SAYS = "finds the fewest pods that must go for it"
 _LATE = "its price is not known: the time limit is near"
@@ -57,7 +47,10 @@ def next_step(
 
 
 def priced(
-    instance: Instance, steps: Iterable[tuple[GroupKey, NextStepPart]], deadline: Deadline
+    instance: Instance,
+    steps: Iterable[tuple[GroupKey, NextStepPart]],
+    deadline: Deadline,
+    say: Callable[[str], None],
 ) -> dict[GroupKey, NextStepPart]:
     """Find the pods that must go for groups, one after another, as far as there is time.
 
@@ -67,6 +60,7 @@ def priced(
     for key, step in steps:
         found[key] = step
         if step.message == _SAYS:
+            say(f"looking for the fewest pods that must go for {key.namespace}/{key.name}")
             seconds = min(PRICING, deadline.left)
             late = seconds < LEAST
             found[key] = (

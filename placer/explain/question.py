@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.deadline import Deadline
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from placer.explain.causes import Correction
     from placer.result import Result
 
-__all__ = ["Disturb", "Question", "Search"]
+__all__ = ["Disturb", "Question", "Say", "Search", "numbered", "silent"]
 
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
@@ -28,6 +29,22 @@ Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
 #: Evictions and moves for one group, found by the deadline; None where there was no time for it.
 Disturb: TypeAlias = "Callable[[Instance, GroupKey, Deadline], Result | None]"
 
+#: Is given a few words about each step.
+Say: TypeAlias = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+def numbered(key: GroupKey, at: int, groups: int, say: Say) -> Say:
+    """Say that a group's causes are looked for, and then which change is tried: how many will be is not known."""
+    group, numbers = f"{key.namespace}/{key.name} ({at + 1:,} of {groups:,})", count(1)
+    say(f"{group}: looking for causes")
+    return lambda words: say(f"{group}: trying change {next(numbers):,}: {words}")
+
+
+#: Cause to the topology keys in whose domains a pod counts.
 _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
     "PodAffinity": lambda asked: (term.topology_key for term in asked.affinity),
     "PodAntiAffinity": lambda asked: (term.topology_key for term in asked.anti_affinity),
@@ -61,6 +78,8 @@ class Question:
         Causes that are lifted wherever a change is screened, because another change is to follow.
     equal
         Groups that nothing tells from this one, itself included: a change helps where it admits one more of them.
+    say
+        Is given a few words about each change that is tried.
     """
 
     case: Case
@@ -72,6 +91,7 @@ class Question:
     disturb: Disturb | None = None
     lifted: frozenset[str] = frozenset()
     equal: frozenset[GroupKey] = frozenset()
+    say: Say = field(default=silent, compare=False)
 
     @property
     def codes(self) -> frozenset[str]:

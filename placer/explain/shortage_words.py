@@ -9,7 +9,7 @@ from placer.instance import Group, Instance, Pod
 from placer.instance.problem import NO_TIER
 from placer.placement import Placement
 from placer.quantity import PODS, Resources, format_amount
-from placer.reasons.cause import plural, shape_text
+from placer.reasons.cause import not_offered, plural, shape_text
 from placer.words import and_list, some
 
 __all__ = ["named_nodes", "outside_words", "refused_words", "shortage_words"]
@@ -55,7 +55,8 @@ def _free(instance: Instance, left: Mapping[str, Resources], asked: Resources, c
         have = sum(max(0, free[name]) for free in left.values())
         if have < count * amount:
             whole = sum(instance.nodes[node].allocatable[name] for node in left)
-            texts.append(f"{name} {format_amount(name, have)} free of {format_amount(name, whole)}")
+            free = f"{name} {format_amount(name, have)} free of {format_amount(name, whole)}"
+            texts.append(free if name in instance.offered else not_offered(instance, name))
     return f": {and_list(texts)}" if texts else ""
 
 

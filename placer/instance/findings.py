@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.errors import finding_text
+from placer.legible import found_like
 
 if TYPE_CHECKING:
     from placer.codes import FindingCode
 
 __all__ = ["Finding", "Findings", "counted"]
+
+#: Missing objects that are compared with those there are, and how many of these at most: input may be hostile.
+HINTED, COMPARED = 20, 1_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +46,7 @@ class Findings:
         self._found: set[Finding] = set()
         self.noted = 0  #: how often something was noted, the same again included
         self._missing: dict[str, set[str]] = {}
+        self._known: dict[str, Collection[str]] = {}  #: kind to the names that there are
         self._alike: dict[tuple[FindingCode, str, str], set[str]] = {}
         self.unread: dict[str, set[str]] = {}  #: objects that are there and cannot be read, and which name them
 
@@ -59,19 +64,27 @@ class Findings:
         self.noted += 1
         self._alike.setdefault((code, before, after), set()).add(subject)
 
-    def missing(self, target: str, subject: str) -> None:
+    def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
         """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
 
-        Where the target is there and cannot be read, the note is that ``subject`` depends on it.
+        Where the target is there and cannot be read, the note is that ``subject`` depends on it. ``known`` are names
+        of its kind that are there, one of which may be meant.
         """
         self.noted += 1
+        if known:
+            self._known[target.partition(" ")[0]] = known
         where = self.unread if target in self.unread else self._missing
         where.setdefault(target, set()).add(subject)
 
     def all(self) -> tuple[Finding, ...]:
         """Every finding so far, sorted."""
+        hints = {target: self._like(target) for target in sorted(self._missing)[:HINTED]}
         unknown = {
-            Finding("UnknownReference", target, f"{target}, named by {counted(subjects)}, is not in the instance")
+            Finding(
+                "UnknownReference",
+                target,
+                f"{target}, named by {counted(subjects)}, is not in the instance{hints.get(target, '')}",
+            )
             for target, subjects in self._missing.items()
         }
         alike = {
@@ -79,6 +92,12 @@ class Findings:
             for (code, before, after), subjects in self._alike.items()
         }
         return tuple(sorted(self._found | unknown | alike))
+
+    def _like(self, target: str) -> str:
+        """Which name that is there may be meant, to be appended."""
+        kind, _, rest = target.partition(" ")
+        known = self._known.get(kind, ())
+        return found_like(rest.rpartition(" ")[2], known) if len(known) <= COMPARED else ""
 
 
 def counted(subjects: set[str]) -> str:

@@ -9,10 +9,10 @@ from typing import TypeVar
 from placer.errors import UsageError
 from placer.instance.keys import GroupKey, Key
 from placer.instance.problem import Instance, Pod
-from placer.kube.kinds import alike
+from placer.legible import alike, found_like
 from placer.manifests.label_selectors import matches, parse_label_selector
 
-__all__ = ["HOME", "CalledGroup", "asked_groups", "full_name", "group_of", "one_of", "waiting_like"]
+__all__ = ["EVERY", "HOME", "CalledGroup", "Selection", "full_name", "group_of", "one_of", "waiting_like"]
 
 NAMED = 8  #: groups that wait, of those that a message names
 
@@ -92,27 +92,50 @@ class CalledGroup:
         return {key for key in found if key is not None and key in instance.groups}
 
 
-def asked_groups(
-    instance: Instance, namespace: str | None = None, selector: str | None = None, names: Iterable[str] = ()
-) -> list[GroupKey]:
-    """Find the groups that are asked about, in the order of the instance; a bound pod in no group is one of its own.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Groups that are asked about: all, or those of one namespace and with some labels.
 
-    ``namespace``: None: all. ``selector``: labels of one of their pods, as ``kubectl -l`` takes them; None: any.
-    ``names``: as in :class:`CalledGroup`; empty: any.
-
-    Raises
-    ------
-    UsageError
-        The selector does not parse.
+    ``namespace``: None: any. ``selector``: labels of one of their pods, as ``kubectl -l`` takes them; None: any.
     """
-    called = [CalledGroup.of(each, namespace).groups(instance) for each in names]
-    alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
-    found: Iterable[GroupKey] = (*instance.groups, *alone)
-    if called:
-        found = filter(set[GroupKey]().union(*called).__contains__, found)
-    if namespace is not None:
-        found = [key for key in found if key.namespace == namespace]
-    return list(found if selector is None else filter(_labelled(instance, selector).__contains__, found))
+
+    namespace: str | None = None
+    selector: str | None = None
+
+    @property
+    def words(self) -> str:
+        """Which these are, to be appended; empty for all.
+
+        Examples
+        --------
+        >>> f"groups{Selection('ml', 'app=train').words}"
+        'groups of namespace ml with pods of app=train'
+        """
+        parts = ((" of namespace ", self.namespace), (" with pods of ", self.selector))
+        return "".join(f"{before}{value}" for before, value in parts if value is not None)
+
+    def groups(self, instance: Instance) -> list[GroupKey]:
+        """Find them, in the order of the instance; a pod that runs in none is a group of its own.
+
+        Raises
+        ------
+        UsageError
+            The selector does not parse.
+        """
+        alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
+        found = [key for key in (*instance.groups, *alone) if self.namespace in (None, key.namespace)]
+        if self.selector is None:
+            return found
+        labelled = _labelled(instance, self.selector)
+        return [key for key in found if key in labelled]
+
+    def none(self, instance: Instance, does: str) -> str:
+        """Say that none of them does something, and which namespace may be meant."""
+        like = found_like(self.namespace or "", {pod.namespace for pod in instance.pods})
+        return f"No group{self.words} {does}{like}."
+
+
+EVERY = Selection()  #: all groups
 
 
 def _labelled(instance: Instance, selector: str) -> set[GroupKey]:

@@ -85,8 +85,8 @@ from placer.instance.notices import (
     note_app_groups,
     note_ignored,
     note_inadmissible,
-    note_keys_without_nodes,
     note_limits_without_tree,
+    note_names_without_nodes,
     note_network,
     note_numatopologies,
     note_preferences,
@@ -610,7 +610,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
-    note_keys_without_nodes(instance, findings)
+    note_names_without_nodes(instance, findings)
     note_broken_rules(instance, findings)
 
 

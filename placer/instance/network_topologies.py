@@ -322,7 +322,7 @@ def _chosen(
     if named in by_name:
         return by_name[named]
     if named is not None:
-        findings.missing(f"NetworkTopology {named}", "Policy")
+        findings.missing(f"NetworkTopology {named}", "Policy", by_name)
     likely = [name for name, each in by_name.items() if each.name == _DEFAULT_NAME] or list(by_name)
     if len(likely) > 1:
         subject = f"NetworkTopology {likely[0]}"

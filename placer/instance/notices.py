@@ -39,8 +39,8 @@ __all__ = [
     "note_app_groups",
     "note_ignored",
     "note_inadmissible",
-    "note_keys_without_nodes",
     "note_limits_without_tree",
+    "note_names_without_nodes",
     "note_network",
     "note_numatopologies",
     "note_preferences",
@@ -211,13 +211,16 @@ def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
         findings.add("NoHyperNodes", min(limited), message)
 
 
-def note_keys_without_nodes(instance: Instance, findings: Findings) -> None:
-    """Note node labels that pending pods must share one domain of (C7 by label), and that no node carries."""
-    units = {unit for pod in instance.pending for unit in pod.neighbours.units}
-    carried = {label for node in instance.nodes.values() for label in node.labels} if units else set()
-    for unit in units:
-        if unit.topology_key not in carried:
-            findings.missing(f"Node label {unit.topology_key}", unit.name)
+def note_names_without_nodes(instance: Instance, findings: Findings) -> None:
+    """Note node labels and resources that pending pods (C7 by label) or the Policy name, and that no node has."""
+    keys = {(unit.topology_key, unit.name) for pod in instance.pending for unit in pod.neighbours.units}
+    keys |= {(key, "Policy") for key in instance.policy.topology_keys}
+    carried = {label for node in instance.nodes.values() for label in node.labels} if keys else set()
+    for key, by in keys:
+        if key not in carried:
+            findings.missing(f"Node label {key}", by, carried)
+    for name in instance.policy.resource_weights.keys() - instance.offered:
+        findings.missing(f"Resource {name}", "Policy", instance.offered)
 
 
 def _unread(pod: PodManifest) -> Iterator[str]:

@@ -92,7 +92,7 @@ class Queues:
 
     def _missing(self, name: str, subject: str) -> None:
         if name not in (_DEFAULT_QUEUE, _ROOT_QUEUE) or f"Queue {name}" in self._findings.unread:
-            self._findings.missing(f"Queue {name}", subject)
+            self._findings.missing(f"Queue {name}", subject, self.by_name)
 
 
 def _queue(
@@ -172,7 +172,7 @@ class Priorities:
         """Value of the class that ``subject`` names; None, and a finding, where there is none of that name."""
         value = self._values.get(name)
         if value is None:
-            self._findings.missing(f"PriorityClass {name}", subject)
+            self._findings.missing(f"PriorityClass {name}", subject, self._values)
         return value
 
     def stated(self, spec: PodSpec, key: Key) -> int | None:

@@ -6,11 +6,10 @@ them, from the sources and under the licences that it states; ``tests/write_fiel
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from typing import Any, cast, get_args, get_origin
 
 from placer.kube.base import NamespacedObject, Present
 from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
+from placer.legible import alike
 
 __all__ = [
     "BY_ATTRIBUTE",
@@ -25,7 +25,6 @@ __all__ = [
     "Fields",
     "KindInfo",
     "Steps",
-    "alike",
     "find_kinds",
     "known_fields",
     "nearest",
@@ -383,10 +382,8 @@ def schema_in(annotation: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- near misses
 
 #: Least likeness, from 0 to 1, of a known name that is shown.
-_ALIKE = 0.7
 _KINDS_ALIKE = 0.8
 _GROUPS_ALIKE = 0.85
-_LONGEST = 64
 
 #: Somebody who writes one of placer's kinds under these groups means placer's.
 _OWN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "extensions", "policy", "scheduling.k8s.io"))
@@ -436,12 +433,3 @@ def nearest_kind(group: str, kind: str) -> KindInfo | None:
 def _is_familiar(group: str) -> bool:
     groups = {each for each, _ in KINDS}
     return group in groups or group in _OWN_GROUPS or alike(group, groups, _GROUPS_ALIKE) is not None
-
-
-def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
-    """The known word that is most like another, in any case; None where none is alike by at least ``least``."""
-    if len(word) > _LONGEST:
-        return None
-    by_lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, 1, least)
-    return by_lower[found[0]] if found else None

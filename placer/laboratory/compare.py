@@ -311,7 +311,8 @@ def compare(
     workers: int | None = None,
     seed: int = 0,
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
-    begin: Callable[[str], None] | None = None,
+    begin: Callable[[str], None] = lambda _: None,
+    done: Callable[[ComparisonRow], None] = lambda _: None,
     strict: bool = False,
 ) -> list[ComparisonRow]:
     """Compare policies and methods.
@@ -333,6 +334,8 @@ def compare(
         Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
     begin
         Called with each name before it runs (progress).
+    done
+        Called with each row as soon as it is there, with its own bounds only.
     strict
         What is to be told of a placement in a file is an error.
 
@@ -359,18 +362,18 @@ def compare(
     own = load(targets, strict=strict)
     rows = []
     for name in targets:
-        if begin is not None:
-            begin(name)
+        begin(name)
         configuration = configuration_of(name, configured)
         asked = Asked(name, configuration, time_limit, work_limit, workers, seed, own.get(name))
         rows.append(_run(instance, asked))
+        done(rows[-1])
     return beside_proofs(rows)
 
 
 def beside_today(rows: Sequence[ComparisonRow], today: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     """Put beside every row under a *what if* the row of the same policy without it."""
     now = {each.policy: each for each in today}
-    return [replace(each, today=now[each.policy]) for each in rows]
+    return [replace(each, today=now.get(each.policy)) for each in rows]
 
 
 def _run(instance: Instance, asked: Asked) -> ComparisonRow:

@@ -17,6 +17,7 @@ from typing import Any
 from placer.instance import Instance
 from placer.laboratory.own_policies import OwnPolicy, Proposal, propose
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED, mimic
+from placer.legible import found_like
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from placer.methods.search_limits import limit_faults
@@ -74,7 +75,7 @@ def faults_of(
     bare = {name.partition(":")[0] for name in targets}
     checks = (
         ("policies", "none", "at least one", bool(targets)),
-        *(("policy", repr(name), known, False) for name in _unknown(targets)),
+        *(("policy", repr(name), known + found_like(name, NAMES), False) for name in _unknown(targets)),
         *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in configured),
     )
     faults = [f"{what}: found {found}, expected {expected}" for what, found, expected, fine in checks if not fine]

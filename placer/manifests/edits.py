@@ -10,7 +10,7 @@ import msgspec
 
 from placer.errors import UsageError
 from placer.kube.kinds import Fields, KindInfo, Steps, find_kinds, known_fields, nearest, read_fields
-from placer.legible import shown
+from placer.legible import alike, found_like, shown
 from placer.manifests import syntax
 from placer.manifests.faults import path_text
 from placer.manifests.label_selectors import matches, parse_label_selector
@@ -104,7 +104,7 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
     found = [index for index in there if matches(tests, _labels(raws[index]))]
     _check_one_kind([raws[index] for index in found], option)
     if not found:
-        others = f"none of the {len(there):,} has these labels" if there else "there are no items"
+        others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
 
@@ -142,11 +142,20 @@ def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
     kind, *namespace, name = parts
     found = _named(raws, kind, namespace, name)
     if not found:
-        raise UsageError(f"{option}: no {kind} {'/'.join([*namespace, name])} in the instance")
+        raise UsageError(f"{option}: no {kind} {'/'.join([*namespace, name])} in the instance{_like(raws, kind, name)}")
     if len(found) > 1:
         several = ", ".join(sorted(_full_name(raws[index]) for index in found))
         raise UsageError(f"{option}: more than one object has that name: {several}")
     return found[0]
+
+
+def _like(raws: Sequence[RawObject], kind: str, name: str = "") -> str:
+    """The object of the kind, or without any the kind, that may be meant by words that name nothing."""
+    named = {str(raw.name): _full_name(raw) for raw in raws if _is_kind(raw, kind)}
+    like = alike(name, named)
+    if named:
+        return f"; found like it: {named[like]}" if like is not None else ""
+    return found_like(kind, {raw.kind.lower() for raw in raws})
 
 
 def _named(raws: Sequence[RawObject], kind: str, namespace: list[str], name: str) -> list[int]:

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 from placer.codes import ReasonCode
 from placer.instance import Constraints, Instance, Pod
+from placer.legible import alike
 from placer.quantity import PODS, format_amount
 from placer.result import Reason
 from placer.words import NamedThing, NameList, Sentence, and_list, some
 
-__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "plural", "pod_names", "shape_text"]
+__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "not_offered", "plural", "pod_names", "shape_text"]
 
 #: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
+#: How alike two resources must be: ``amd.com/gpu`` does not mean ``nvidia.com/gpu``.
+RESOURCES_ALIKE = 0.8
+#: So many resources of a pod.
 SHOWN = 8
 
 
@@ -27,6 +31,12 @@ def plural(count: int, noun: str) -> str:
     ('1 pod', '3 pods')
     """
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def not_offered(instance: Instance, name: str) -> str:
+    """Write that no node offers a resource, and which one that is offered has a name like it."""
+    like = alike(name, instance.offered, RESOURCES_ALIKE)
+    return f"no node offers {name}" + (f" (found like it: {like})" if like else "")
 
 
 def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Sentence:
@@ -112,7 +122,7 @@ class EligibleNodes:
 
     def refusals(self, pod: Pod) -> str:
         """Refusals of nodes for a pod, with their names where they are few; refusals by every node come first."""
-        absent = [f"no node offers {name}" for name in some(self.instance.unoffered(pod), NAMED)]
+        absent = [not_offered(self.instance, name) for name in some(self.instance.unoffered(pod), NAMED)]
         refused = self._refused(pod.constraints)
         named = {f"{text}{_names(nodes)}": len(nodes) for text, nodes in refused.items()}
         return "; ".join(filter(None, (and_list(absent), counted(named))))

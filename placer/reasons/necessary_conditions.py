@@ -21,7 +21,7 @@ from placer.instance.problem import NO_TIER
 from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import PODS, format_amount
-from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, plural, pod_names, shape_text
+from placer.reasons.cause import NAMED, Cause, EligibleNodes, counted, not_offered, plural, pod_names, shape_text
 from placer.reasons.label_domains import LabelDomains
 from placer.words import Sentence, and_list, some
 
@@ -118,8 +118,8 @@ class NearestNode:
             lacking = amount - free[name]
             if amount and lacking > 0:
                 have, lack = (format_amount(name, each) for each in (free[name], lacking))
-                offered = any(each.allocatable[name] for each in self.instance.nodes.values())
-                found.append(f"{name} {have} free, {lack} too few" if offered else f"no node offers {name}")
+                offered = name in self.instance.offered
+                found.append(f"{name} {have} free, {lack} too few" if offered else not_offered(self.instance, name))
         return found
 
     def _clashes(self, pod: Pod, node: str) -> list[Sentence]:

@@ -271,9 +271,13 @@ class Inventory:
             **self._where(group, new),
             "code": None if reason is None else reason.code,
             "message": None if reason is None else reason.message,
-            "words": None if reason is None else reason_words(group, reason),
+            "words": None if reason is None else reason_words(group, reason, self._priorities),
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
+
+    @cached_property
+    def _priorities(self) -> Mapping[str, int]:
+        return {str(key): group.priority for key, group in self.instance.groups.items()}
 
     def _created(self, group: Group) -> int | None:
         """When it was made, in seconds since the epoch, else the first of its pods; None where no object says."""

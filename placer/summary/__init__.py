@@ -15,6 +15,7 @@ from rich.text import Text
 from placer.document import PlacementDocument, placement_document
 from placer.gpus import Placeable, placeable
 from placer.instance import Finding, Instance
+from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
@@ -47,6 +48,7 @@ def print_summary(
     wide: bool = False,
     document: PlacementDocument | None = None,
     steps: AddSteps | None = None,
+    asked: Selection = EVERY,
 ) -> None:
     """Print the summary of a result.
 
@@ -62,6 +64,8 @@ def print_summary(
         Of the result, where it is made already: of 20,000 pods that takes half a second.
     steps
         Adds the next steps to groups; None: these are not told.
+    asked
+        Groups that are listed.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -75,7 +79,7 @@ def print_summary(
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
-        print_groups(result, document.groups, console, wide=wide, steps=steps)
+        print_groups(result, document.groups, console, wide=wide, steps=steps, asked=asked)
     if result.findings:
         console.print()
     print_findings(result.findings, console)

@@ -13,6 +13,7 @@ from rich.text import Text
 from placer.disruption import outcome_of
 from placer.document import GroupPart, QueueItem
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -32,7 +33,13 @@ AddSteps = Callable[[Mapping[GroupKey, QueueItem]], list[QueueItem]]
 
 
 def print_groups(
-    result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool, steps: AddSteps | None = None
+    result: Result,
+    parts: Sequence[GroupPart],
+    console: Console,
+    *,
+    wide: bool,
+    steps: AddSteps | None = None,
+    asked: Selection = EVERY,
 ) -> None:
     """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
 
@@ -48,26 +55,42 @@ def print_groups(
         Name the nodes of each admitted group, too.
     steps
         Adds the next steps to groups; None: these are not told.
+    asked
+        Groups that are listed.
     """
-    groups = (group for group in result.instance.groups.values() if group.pending)
-    pairs = sorted(zip(groups, parts, strict=True), key=_order)
+    pairs = _pairs(result.instance, parts, asked)
+    if asked.words:
+        _print_asked(result.instance, asked, len(pairs), len(parts), console)
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
     placement = result.placement or Placement()
     _print_admitted(admitted, Outcome(result.instance, placement), console, wide=wide)
     if waiting:
-        console.print()
-        console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
-        _print_waiting(result, console, steps)
+        _print_waiting(result, waiting, console, steps, wide)
 
 
-def _print_waiting(result: Result, console: Console, steps: AddSteps | None) -> None:
+def _pairs(instance: Instance, parts: Sequence[GroupPart], asked: Selection) -> list[Pair]:
+    groups, shown = (group for group in instance.groups.values() if group.pending), set(asked.groups(instance))
+    return sorted((pair for pair in zip(groups, parts, strict=True) if pair[0].key in shown), key=_order)
+
+
+def _print_asked(instance: Instance, asked: Selection, listed: int, every: int, console: Console) -> None:
+    words = f"Listed: groups{asked.words} ({listed:,} of {counted(every, 'group')}); all were decided together"
+    console.print(Text(f"\n{words if listed else asked.none(instance, 'has pending pods')}"))
+
+
+def _print_waiting(
+    result: Result, waiting: Sequence[Pair], console: Console, steps: AddSteps | None, wide: bool
+) -> None:
     """Print what waits as ``placer queue`` does, and the whole reasons."""
-    now = time.time()
+    console.print()
+    console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
+    now, shown = time.time(), {group.key for group, _ in waiting}
     found = queue_items(outcome_of(result.instance, result.placement or Placement()), result.reasons, now)
+    found = {key: item for key, item in found.items() if key in shown}
     every = [*found.values()] if steps is None else steps(found)
     items = [item for item in every if item.reason is not None]
-    print_queue(items, console, now, most=SHOWN)
+    print_queue(items, console, now, wide=wide)
     print_messages(items, console)
     print_steps(items, console)
 
@@ -105,11 +128,12 @@ def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *
     table.add_column(no_wrap=True)
     for _ in range(2 if wide else 1):
         table.add_column(overflow="fold")
-    for group, part in pairs[:SHOWN]:
+    most = len(pairs) if wide else SHOWN
+    for group, part in pairs[:most]:
         table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *_where(outcome, group, part, wide))
     console.print(table)
-    if len(pairs) > SHOWN:
-        console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
+    if len(pairs) > most:
+        console.print(f"  ... and {len(pairs) - most:,} more (-o wide lists all, and -o FILE writes them)")
 
 
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +17,7 @@ from rich.text import Text
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
 from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.result import Reason
@@ -36,6 +39,9 @@ __all__ = [
 
 #: Groups of one priority and one reason that have a line each; of more there is one line for all.
 EQUAL = 3
+
+#: Lines of the table.
+SHOWN = 40
 
 #: Messages that are printed below the table, each once.
 TOLD = 6
@@ -134,9 +140,19 @@ def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
     return f"{placed:,} placed; of the rest: {words}" if placed else words
 
 
-def reason_words(group: Group, reason: Reason) -> str:
-    """The reason in about four words; of room that others got, by their priority."""
-    rivals = _rivals(reason) if reason.code == "Outcompeted" else []
+def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})) -> str:
+    """Give the reason in about four words; of room that others got, by their priority.
+
+    Parameters
+    ----------
+    group
+        That waits.
+    reason
+        Why.
+    priorities
+        Of groups, by name with kind, for a reason from a file, which is plain text.
+    """
+    rivals = _rivals(reason, priorities) if reason.code == "Outcompeted" else []
     if rivals and min(rivals) > group.priority:
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
@@ -144,10 +160,12 @@ def reason_words(group: Group, reason: Reason) -> str:
     return _WORDS.get(reason.code, reason.code)
 
 
-def _rivals(reason: Reason) -> list[int]:
+def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
     """Priorities of the groups that got the room, as far as the message names them."""
-    parts = reason.text.parts if isinstance(reason.text, Sentence) else ()
-    lists = [part for part in parts if isinstance(part, NameList) and part.noun == "group"]
+    if not isinstance(reason.text, Sentence):
+        named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
+        return [priorities[name] for name in named if name in priorities]
+    lists = [part for part in reason.text.parts if isinstance(part, NameList) and part.noun == "group"]
     return [each.priority for part in lists for each in part.found]
 
 
@@ -253,9 +271,7 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
     return list(lines.values())
 
 
-def print_queue(
-    items: Sequence[QueueItem], console: Console, now: float, *, most: int | None = None, wide: bool = False
-) -> None:
+def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
     """Print a table of groups.
 
     Parameters
@@ -266,13 +282,11 @@ def print_queue(
         Where to print.
     now
         Seconds since the epoch, for ages.
-    most
-        Most lines; None: any number.
     wide
-        A line for each group, however many wait for one reason.
+        A line for each group, however many these are; else as many as are listed, equal ones in one.
     """
     lines = queue_lines(items, each=wide)
-    shown = lines if most is None else lines[:most]
+    shown = lines if wide else lines[:SHOWN]
     rows = [line.cells(now) for line in shown]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for at, head in enumerate(HEADS):
@@ -282,7 +296,7 @@ def print_queue(
     console.print(table)
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
-        console.print(f"... and {more:,} more (all of them are in the JSON: --json)")
+        console.print(f"... and {more:,} more (-o wide lists all of them)")
 
 
 def _add_column(table: Table, head: str, longest: int) -> None:
@@ -332,10 +346,10 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
         console.print(Text(f"  `{legible(step.command)}` {step.message}"))
 
 
-def nothing_waits(instance: Instance) -> list[str]:
-    """Lines that say that nothing waits, but for work that is not there yet."""
+def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
+    """Lines that say that no group that is asked about waits, but for work that is not there yet."""
     absent = instance.absent_work
     return [
-        "Nothing waits that may be placed yet." if absent else "No group waits.",
+        "Nothing waits that may be placed yet." if absent and not asked.words else asked.none(instance, "waits"),
         *(f"  {each}." for each in absent),
     ]

@@ -91,7 +91,7 @@ def main(nodes: int = 1_000) -> None:
     asked = [GroupKey("scheduling.volcano.sh", "default", name) for name in ("wait-000", "wait-003")]
     asked += [key for key, reason in found.items() if reason.code == "Outcompeted"][:1]
     for key in asked:
-        told(f"explain {key.name}", 5.0, lambda key=key: len(explain(full, [key], Deadline.within(60))[0].changes))  # type: ignore[misc]
+        told(f"explain {key.name}", 5.0, lambda key=key: len(next(explain(full, [key], Deadline.within(60))).changes))  # type: ignore[misc]
     bare = Case(from_documents([*racks(nodes), *waiting(3)]))
     third = GroupKey("scheduling.volcano.sh", "default", "wait-002")
     told("how-many", 10.0, lambda: how_many(bare.instance, third, Deadline.within(60)).as_dict())

@@ -302,6 +302,69 @@ def _writer_of(fifo: Path, running: subprocess.Popen[Any]) -> int:
     raise AssertionError(f"ended before it read: {running.communicate()}")
 
 
+#: A program whose second explanation never ends.
+SLOW = """
+import signal, sys
+from placer.cli import main
+from placer.explain import explanation
+
+fast, calls = explanation._explained, []
+
+def slow(*arguments):
+    calls.append(arguments)
+    return fast(*arguments) if len(calls) == 1 else signal.pause()
+
+explanation._explained = slow
+sys.exit(main())
+"""
+
+POLICY = """
+import signal
+
+def slow(instance, **_):
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "line", "done", "said"),
+    [
+        ("explain {cluster} --time-limit 900", "(2 of 2)", "default/giant waits", "1 of 2 groups"),
+        ("explain {cluster} --time-limit 900 --json", "(2 of 2)", '"name": "giant"', "1 of 2 groups"),
+        ("compare {cluster} --policies greedy,it=policy:slow", "(2 of 2)", "\ngreedy ", "1 of 2 rows"),
+        ("compare {cluster} --policies greedy,it=policy:slow --json", "(2 of 2)", '"greedy"', "1 of 2 rows"),
+        ("sweep {cluster} --seeds 1 --policies greedy,it=policy:slow", "run 2 of 2", "\ngreedy ", "1 of 2 runs"),
+        ("sweep {cluster} --seeds 1 --policies greedy,it=policy:slow -o -", "run 2 of 2", '"greedy"', "1 of 2 runs"),
+    ],
+)
+def test_ctrl_c_prints_the_answers_that_are_there(
+    words: str, line: str, done: str, said: str, cluster: Path, tmp_path: Path
+) -> None:
+    """It comes as soon as the progress on the terminal says that the second answer is looked for."""
+    objects = json.loads(cluster.read_text())
+    objects["items"].append(pod("wide", cpu=1, spec={"nodeSelector": {"rack": "r1"}}))
+    cluster.write_text(json.dumps(objects))
+    (tmp_path / "policy.py").write_text(POLICY)
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", SLOW, *words.format(cluster=cluster).split()]
+    path = os.pathsep.join([str(tmp_path), *(each for each in sys.path if each)])
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": path}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment) as running:
+        os.close(theirs)
+        shown = ""
+        while line not in shown:
+            shown += os.read(ours, 4096).decode()
+        running.send_signal(signal.SIGINT)
+        out = running.communicate()[0]
+    with contextlib.suppress(OSError):  # nobody has the terminal open any more
+        while part := os.read(ours, 4096).decode():
+            shown += part
+    os.close(ours)
+    assert done in f"\n{out}"
+    assert f"placer: interrupted: {said} done" in shown
+    assert running.returncode == 130
+
+
 def test_a_job_in_the_background_heeds_no_ctrl_c(cluster: Path) -> None:
     """Shells start such jobs with SIGINT ignored."""
     program = f"trap '' INT; $PLACER solve {cluster} & kill -INT $!; wait $!"

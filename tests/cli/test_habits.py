@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 import shlex
 from pathlib import Path
@@ -11,8 +12,10 @@ import jsonschema
 import pytest
 import yaml
 
+from placer import read
 from placer.cli import help_texts, main
 from placer.cli.program import leaves, parser
+from placer.progress import Progress
 from tests.support import listing, node, pod, pod_group
 from tests.write_schemas import REPORTS, report_schema
 
@@ -31,6 +34,10 @@ KUBECONFIG = {
     ],
     "current-context": "one",
 }
+
+
+def shipped(kind: str) -> Any:
+    return json.loads((importlib.resources.files("placer") / "schemas" / f"{kind.lower()}.schema.json").read_text())
 
 
 @pytest.fixture
@@ -71,6 +78,33 @@ def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Captu
     for words, count in (([], 1), (["-n", "team-a"], 1), (["-n", "team-b"], 0), (["-l", "app=train"], 0)):
         assert main(["audit", cluster, "--json", "--time-limit", "5", *words]) == 0
         assert len(listing(capsys.readouterr().out)) == count
+
+
+@pytest.mark.parametrize("command", [["solve", "--method", "greedy"], ["compare", "--policies", "greedy,kube-default"]])
+def test_a_selector_changes_what_is_listed_and_not_what_is_decided(
+    command: list[str], cluster: str, tmp_path: Path, capsys: Capture
+) -> None:
+    def shown(*words: str) -> str:
+        assert main([*command, "-f", cluster, *words]) == 0
+        return capsys.readouterr().out
+
+    whole, some = (json.loads(shown("--json", *words)) for words in ((), ("-n", "team-b")))
+    assert [each["groups"] for each in whole.get("items", [whole])] == [
+        each["groups"] for each in some.get("items", [some])
+    ]
+    if command[0] == "solve":
+        assert "team-a/train" in shown()
+        listed = shown("-n", "team-b", "-l", "app=train")
+        assert "Listed: groups of namespace team-b with pods of app=train (1 of 3 groups); all were decided" in listed
+        assert "team-a" not in listed
+    none = "has pending pods" if command[0] == "solve" else "fares differently"
+    assert f"No group of namespace team-bb {none}; found like it: team-b." in shown("-n", "team-bb")
+
+
+@pytest.mark.parametrize(("command", "does"), [("queue", "waits"), ("explain", "waits"), ("audit", "runs")])
+def test_a_namespace_without_groups_is_named(command: str, does: str, cluster: str, capsys: Capture) -> None:
+    assert main([command, cluster, "-n", "team-aa", "--time-limit", "5"]) == 0
+    assert f"No group of namespace team-aa {does}; found like it: team-a." in capsys.readouterr().out
 
 
 def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
@@ -169,6 +203,31 @@ def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
     jsonschema.validate(document, report_schema("Error"))
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["version"], "Version"),
+        (["config"], "ConfigurationReport"),
+        (["audit", "-f", "FILE", "--sums"], "AuditSums"),
+        (["report", "FILE", "-o", "page.html"], "Report"),
+        (["generate", "planted", "--nodes", "4", "-o", "made.json"], "GeneratedInstance"),
+        (["sweep", "FILE", "--policies", "greedy", "--seeds", "1", "--executor", "inline"], "SweepRunList"),
+        (["explain", "FILE", "--group", "tune", "--how-many"], "CopiesList"),
+        (["queue", "FILE", "--time-limit", "5"], "QueueList"),
+        (["queue", "FILE", "--cost"], "NamespaceCostList"),
+        (["defrag", "FILE", "--want", "2 x 1 x cpu=1 @ kubernetes.io/hostname", "--frontier"], "FrontierList"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else words,
+)
+def test_json_is_what_its_schema_says(
+    words: list[str], kind: str, cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*(cluster if word == "FILE" else word for word in words), "--json"]) in (0, 5)
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, shipped(kind))
+
+
 def test_verify_and_sweep_print_what_their_schemas_say(cluster: str, tmp_path: Path, capsys: Capture) -> None:
     placed = str(tmp_path / "placed.json")
     assert main(["solve", cluster, "--method", "greedy", "-o", placed, "--quiet"]) == 0
@@ -190,6 +249,104 @@ def test_what_placer_has_written_is_no_part_of_an_instance(
         assert main(words) == 3
         err = capsys.readouterr().err
         assert f"kind: found {kind.removesuffix('List')}, expected" in err
+
+
+MISTYPED = [
+    node("worker-1", cpu=8, gpu=8),
+    {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"weight": 1},
+    },
+    pod_group("train", minMember=1, queue="reserch"),
+    pod("train-0", group="train", cpu=1, **{"nvida.com/gpu": 8}),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["solve", "FILE", "--method", "greedy"], "no node offers nvida.com/gpu (found like it: nvidia.com/gpu)"),
+        (
+            ["solve", "FILE", "--method", "greedy"],
+            "Queue reserch, named by PodGroup default/train, is not in the instance; found like it: research",
+        ),
+        (["explain", "FILE", "--group", "train"], "no node offers nvida.com/gpu (found like it: nvidia.com/gpu)"),
+        (["explain", "FILE", "--group", "trian"], "; found like it: default/train"),
+        (["solve", "FILE", "--set", "podgrup/train:spec.minMember=2"], "; found like it: podgroup"),
+        (["solve", "FILE", "--without", "queue/reserch"], "; found like it: queue.scheduling.volcano.sh/research"),
+        (["compare", "FILE", "--policies", "volcan"], "; found like it: volcano"),
+        (["sweep", "FILE", "--policies", "gredy"], "; found like it: greedy"),
+        (["sweep", "plantd"], "; found like it: planted"),
+        (["sweep", "planted --nods 4"], "; found like it: --nodes"),
+        (["generate", "plantd"], "; did you mean planted?"),
+        (["topology", "show", "FILE", "--resource", "nvida.com/gpu"], "; found like it: nvidia.com/gpu"),
+        (["repair", "FILE", "--lost", "worker-2"], "; found like it: worker-1"),
+    ],
+)
+def test_a_name_that_is_not_there_is_followed_by_the_one_that_may_be_meant(
+    words: list[str], meant: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "mistyped.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": MISTYPED}))
+    main([str(path) if word == "FILE" else word for word in words])
+    printed = capsys.readouterr()
+    assert meant in " ".join((printed.out + printed.err).split())
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({"resourceWeights": {"nvida.com/gpu": 2}}, "Resource nvida.com/gpu"),
+        ({"topologyKeys": ["rak"]}, "Node label rak"),
+    ],
+)
+def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, Any], names: str) -> None:
+    policy = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "default"}, "spec": spec}
+    items = [node("n1", gpu=8, labels={"rack": "r1"}), policy]
+    (finding,) = read(items).findings
+    assert finding.message.startswith(f"{names}, named by Policy, is not in the instance; found like it: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "phases"),
+    [
+        (["solve", "--method", "greedy"], ["reading", "3 pending pods, 1 node: greedy"]),
+        (
+            ["explain", "--group", "tune", "--time-limit", "5"],
+            [
+                "reading",
+                "placing all waiting groups",
+                "team-b/tune (1 of 1): looking for causes",
+                "team-b/tune (1 of 1): trying change 1: ",
+            ],
+        ),
+        (
+            ["preempt", "--time-limit", "5"],
+            ["reading", "looking for the fewest pods that must go or move"],
+        ),
+        (
+            ["queue", "--time-limit", "5"],
+            ["reading", "3 pending pods", "looking for the fewest pods that must go for "],
+        ),
+        (["audit", "--time-limit", "5"], ["reading", "judging team-a/runs (1 of 1)"]),
+        (["compare", "--policies", "kube-default,greedy"], ["reading", "kube-default (1 of 2)", "greedy (2 of 2)"]),
+        (["report"], ["reading", "gathering facts for the page"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_progress_says_what_is_done(
+    words: list[str], phases: list[str], cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Progress, "phase", lambda _, text: said.append(text))
+    monkeypatch.setattr(Progress, "_shows", True)
+    output = ["-o", str(tmp_path / "page.html")] if words[0] == "report" else []
+    assert main([*words, "-f", cluster, *output]) in (0, 5)
+    left = iter(said)
+    assert all(any(phase in text for text in left) for phase in phases), said
+    assert not any("proved" in text for text in said if words[0] == "preempt")
 
 
 def test_every_command_is_in_a_group_and_has_two_examples() -> None:
@@ -238,24 +395,29 @@ def test_version_is_a_command_too(capsys: Capture) -> None:
         ["compare", "--policies", "kube-default,greedy"],
         ["topology", "show"],
         ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
+        ["queue", "--time-limit", "5"],
+        ["queue", "--cost"],
+        ["queue", "--wide", "--time-limit", "5"],
+        ["audit", "--sums"],
+        ["repair", "--time-limit", "5"],
         ["config"],
         ["expand"],
         ["help"],
+        ["help", "solve"],
+        ["version"],
     ],
     ids=" ".join,
 )
-def test_no_line_ends_in_blanks(words: list[str], cluster: str, capsys: Capture) -> None:
-    given = [] if words[0] in ("config", "help") else ["-f", cluster]
+@pytest.mark.parametrize("width", [60, 140])
+def test_no_line_ends_in_blanks_or_beyond_the_terminal(
+    words: list[str], width: int, cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    given = [] if words[0] in ("config", "help", "version") else ["-f", cluster]
     assert main([*words, *given]) in (0, 5)
     printed = capsys.readouterr()
     assert printed.out or printed.err
-    assert [line for line in printed.out.splitlines() if line != line.rstrip()] == []
-
-
-def test_explain_is_as_wide_as_the_terminal(cluster: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert main(["explain", cluster, "--group", "tune", "--time-limit", "5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    wrapped = [line for line in lines if not line.startswith(" " * 9)]
-    assert len(wrapped) > 3
-    assert max(map(len, wrapped)) <= 60
+    lines = printed.out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    copied = (" " * 9 + "--", "  placer ", str(Path(cluster).parent))  # options, examples and paths are copied
+    assert [line for line in lines if len(line) > width and not line.startswith(copied)] == []

@@ -196,3 +196,19 @@ def test_a_cluster_is_read_where_no_instance_is_given(command: str, tmp_path: Pa
     path = written(tmp_path, node("n"))
     assert main([command, path, *target, "--kubeconfig", missing]) == 2
     assert "found INSTANCE with them" in capsys.readouterr().err
+
+
+def test_a_report_of_a_placement_has_the_words_of_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The file has the message alone, in which the groups that got the room are names."""
+    monkeypatch.chdir(tmp_path)
+    low, high = (pod(name, cpu=8, spec={"priority": at}) for name, at in (("low", 1), ("high", 9)))
+    path = written(tmp_path, node("n"), low, high)
+    words = {each["name"]: each["words"] for each in asked(capsys, path)["items"]}
+    assert words["low"] == "the room went to higher priorities"
+    assert main(["solve", path, "-o", "placed.json", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["report", path, "placed.json", "-o", "page.html", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert dict(zip(groups["name"], groups["words"], strict=True))["low"] == words["low"]

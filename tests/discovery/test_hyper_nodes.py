@@ -111,7 +111,7 @@ def test_labels_that_no_node_has_are_faults_all_at_once() -> None:
     with pytest.raises(BadInstance) as caught:
         discover_labels(("switch", "rak", "row"), nodes_of({"n1": {"switch": "s", "rack": "r", "row": ""}}), "file")
     assert [str(each) for each in caught.value.faults] == [
-        "file: label rak: found no Node with a value of it (found like it: rack), expected at least one",
+        "file: label rak: found no Node with a value of it, expected at least one; found like it: rack",
         "file: label row: found no Node with a value of it, expected at least one",
     ]
 

@@ -208,7 +208,7 @@ SwitchName=s6 Nodes=ALL
     with pytest.raises(BadInstance) as caught:
         discover_topology_conf(text, "conf")
     assert faults(caught) == [
-        "conf: line 1: found Node (found like it: nodes), expected one of nodes, switches, linkspeed",
+        "conf: line 1: found Node, expected one of nodes, switches, linkspeed; found like it: nodes",
         "conf: line 2: found 'n[2-1]' with the range '2-1', expected a hostlist such as tux[0-3,12]",
         "conf: line 3: found and more, expected KEY=VALUE",
         "conf: line 4: found Nodes twice, expected each key once",

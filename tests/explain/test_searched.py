@@ -40,7 +40,7 @@ def test_a_group_that_only_a_search_admits_does_not_wait() -> None:
     key = find_group(case, "g0")
     assert case.placed is not None
     assert key not in case.placed.admitted
-    told = explain(case, None, Deadline.within(300))
+    told = list(explain(case, None, Deadline.within(300)))
     assert key not in [each.group for each in told if not each.admitted]
 
 

@@ -8,7 +8,7 @@ from placer.errors import UsageError
 from placer.explain.cases import Case
 from placer.explain.explanation import find_group
 from placer.instance import GroupKey
-from placer.instance.group_names import asked_groups, full_name
+from placer.instance.group_names import Selection, full_name
 from placer.manifests import from_documents
 from placer.preempt import group_named
 from tests.support import Document, instance_of, node, pod, pod_group
@@ -120,13 +120,14 @@ def test_a_name_that_is_nearly_right_is_proposed(words: str) -> None:
 def test_namespace_labels_and_names_select_groups() -> None:
     instance = instance_of(*TWO_PLACES, pod("runs", namespace="a", node="n1", labels={"app": "a"}), pod("bare"))
 
-    def found(**words: object) -> list[str]:
-        return [full_name(key) for key in asked_groups(instance, **words)]  # type: ignore[arg-type]
+    def found(**words: str) -> list[str]:
+        return [full_name(key) for key in Selection(**words).groups(instance)]
 
     assert set(found()) == {"pod/a/web", "pod/b/web", "pod/pod/web", "pod/a/runs", "pod/default/bare"}
     assert set(found(namespace="a")) == {"pod/a/web", "pod/a/runs"}
     assert set(found(selector="app in (a, b)")) == {"pod/a/web", "pod/b/web", "pod/a/runs"}
     assert found(selector="!app") == ["pod/default/bare"]
-    assert found(namespace="b", names=["web", "a/web"]) == ["pod/b/web"]
+    assert found(namespace="b", selector="app=b") == ["pod/b/web"]
+    assert Selection("ab").none(instance, "waits") == "No group of namespace ab waits."
     with pytest.raises(UsageError, match="-l: found 'app in a', expected a selector"):
         found(selector="app in a")

@@ -69,7 +69,7 @@ def test_a_tier_name_is_a_key() -> None:
     (group,) = instance.groups.values()
     assert group.topology is not None
     assert group.topology.limit == 2
-    assert instance.findings == ()
+    assert {each.object for each in instance.findings} == {f"Node label {key}" for key in KEYS if key != "rack"}
 
 
 def test_keys_that_no_node_has_leave_only_the_root_and_that_is_a_finding() -> None:
@@ -78,6 +78,7 @@ def test_keys_that_no_node_has_leave_only_the_root_and_that_is_a_finding() -> No
         policy(topologyKeys=KEYS), node("n1"), pod_group("g", networkTopology=limit), pod("p", group="g")
     )
     assert instance.topology.root_tier == 4
-    (finding,) = instance.findings
+    finding, *unknown = instance.findings
+    assert [each.object for each in unknown] == [f"Node label {key}" for key in sorted(KEYS)]
     assert (finding.code, finding.object) == ("NoHyperNodes", "PodGroup default/g")
     assert "tier 4" in finding.message

@@ -68,7 +68,7 @@ def test_one_of_two_groups() -> None:
     ("words", "message"),
     [
         ("pod/z", "--without pod/z: no pod z in the instance"),
-        ("pod/one/a", "--without pod/one/a: no pod one/a in the instance"),
+        ("pod/one/a", "--without pod/one/a: no pod one/a in the instance; found like it: pod/default/a"),
         ("pod", "--without pod: expected KIND/[NAMESPACE/]NAME"),
         ("pod//a", "--without pod//a: expected KIND/[NAMESPACE/]NAME"),
         ("pod/b", "--without pod/b: more than one object has that name: pod/one/b, pod/two/b"),

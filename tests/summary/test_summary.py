@@ -247,7 +247,7 @@ def test_what_is_admitted_is_capped_and_equal_reasons_stand_once() -> None:
     large = [pod(f"q{number:02d}", cpu=20 + number) for number in range(14)]
     text = shown(solved(node("a"), *fits, *large))
     assert "Admitted: 15 single pods\n" in text
-    assert "  ... and 3 more (all of them are in the Placement: -o FILE, or --json)\n" in text
+    assert "  ... and 3 more (-o wide lists all, and -o FILE writes them)\n" in text
     assert "Still pending: 14 single pods (InsufficientResources 14)\n" in text
     assert "14 single pods of priority 0: too little room is free\n" in text
     assert "  default/q00 and 13 more  14 pods  InsufficientResources " in text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 from placer.errors import UsageError
-from placer.legible import shown
+from placer.legible import found_like, shown
 from placer.terminal import OK, add_command, add_output, console, headed, read_instance
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def _instance(options: argparse.Namespace) -> Instance:
 def _known(resource: str | None, room: ResourceUse) -> None:
     if resource is not None and resource not in room.resources:
         known = ", ".join(room.resources) or "none, for there is no node"
-        raise UsageError(f"--resource: found {resource!r}, expected one of {known}")
+        like = found_like(resource, room.resources)
+        raise UsageError(f"--resource: found {resource!r}, expected one of {known}{like}")
 
 
 # ---------------------------------------------------------------------------------------------------------------- text

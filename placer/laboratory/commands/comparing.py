@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ from placer.legible import legible
 from placer.tables import Column, tables
 from placer.terminal import (
     OK,
+    Interruptible,
+    add_asking,
     add_command,
     add_output,
     add_source,
@@ -32,6 +36,7 @@ from placer.terminal import (
     is_edited,
     listed,
     read_instance,
+    selection,
     source,
     tell,
     writable,
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.instance import Group, Instance
+    from placer.instance.group_names import Selection
     from placer.laboratory.compare import ComparisonRow
     from placer.laboratory.placement_metrics import GroupFate
     from placer.manifests import Text
@@ -79,12 +85,13 @@ def add_compare(commands: Any) -> None:
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_asking(parser, "which groups are listed; all are decided")
     add_what_if(parser)
     add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from placer.laboratory.compare import beside_today
+    from placer.laboratory.compare import DEFAULT, beside_proofs, beside_today
     from placer.progress import Progress
 
     if options.passes is not None:
@@ -93,57 +100,66 @@ def _compare(options: argparse.Namespace) -> int:
         writable([Path(options.output)])
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    rows: list[ComparisonRow] = []
+    todays: list[ComparisonRow] = []
+    names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
+    asked = Interruptible(rows, len({*names}), "row")
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress, asked:
         progress.phase("reading")
         instance = read_instance(options, paths)
-        rows = _rows(instance, options, arguments, progress.phase, "")
+        run = partial(_run, options=options, names=names, arguments=arguments, phase=progress.phase)
+        run(instance, rows, "")
         if is_edited(options):
-            progress.phase("reading today")
-            rows = beside_today(rows, _rows_today(options, paths, arguments, progress.phase, rows))
-    _show(instance, rows, options)
-    return min((row.exit_code for row in [*rows, *_todays(rows)] if row.error is not None), default=OK)
+            progress.phase("reading the instance without the what-if options")
+            _run_today(options, paths, run, rows, todays)
+    rows[:], todays[:] = beside_proofs(rows), beside_proofs(todays)
+    _show(instance, beside_today(rows, todays) if is_edited(options) else rows, options)
+    asked.again()
+    return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=OK)
 
 
-def _rows(
-    instance: Instance,
+def _run_today(
     options: argparse.Namespace,
+    paths: Sequence[str | Text],
+    run: Callable[[Instance, list[ComparisonRow], str], None],
+    rows: Sequence[ComparisonRow],
+    todays: list[ComparisonRow],
+) -> None:
+    """The same without the *what if*; where only that mends the instance, rows that say so."""
+    from placer.laboratory.compare import ComparisonRow
+
+    try:
+        run(read_instance(options, paths, edited=False), todays, " today")
+    except BadInstance as error:  # what was asked is answered; of today only this can be said
+        todays += [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
+
+
+def _run(
+    instance: Instance,
+    rows: list[ComparisonRow],
+    when: str,
+    *,
+    options: argparse.Namespace,
+    names: Sequence[str],
     arguments: dict[str, Any],
     phase: Callable[[str], None],
-    when: str,
-) -> list[ComparisonRow]:
-    """Run every policy; ``when`` follows its name in what is shown meanwhile."""
-    from placer.laboratory.compare import DEFAULT, compare
-    from placer.words import counted
+) -> None:
+    """Run every policy and add its row; ``when`` follows its name in the progress."""
+    from placer.laboratory.compare import compare
 
-    pods = counted(len(instance.pending), "pending pod")
-    return compare(
+    numbers, pods = itertools.count(1), counted(len(instance.pending), "pending pod")
+    compare(
         instance,
-        DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")],
+        names,
         time_limit=60.0 if options.time_limit is None and options.work_limit is None else options.time_limit,
         work_limit=options.work_limit,
         workers=options.workers,
         seed=options.seed,
         arguments=arguments,
         strict=options.strict,
-        begin=lambda name: phase(f"{pods}: {name}{when}"),
+        begin=lambda name: phase(f"{pods}: {name}{when} ({next(numbers)} of {len({*names})})"),
+        done=rows.append,
     )
-
-
-def _rows_today(
-    options: argparse.Namespace,
-    paths: Sequence[str | Text],
-    arguments: dict[str, Any],
-    phase: Callable[[str], None],
-    rows: Sequence[ComparisonRow],
-) -> list[ComparisonRow]:
-    """The same without the *what if*; where only that mends the instance, rows that say so."""
-    from placer.laboratory.compare import ComparisonRow
-
-    try:
-        instance = read_instance(options, paths, edited=False)
-    except BadInstance as error:  # what was asked is answered; of today only this can be said
-        return [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
-    return _rows(instance, options, arguments, phase, " today")
 
 
 def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
@@ -159,7 +175,7 @@ def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Names
     if options.json or options.output == "-":
         tell(document, options)
     else:
-        print_rows(instance, rows, console())
+        print_rows(instance, rows, console(), selection(options))
 
 
 _HEAD = 12  #: characters of a line of what stands above a value
@@ -175,8 +191,12 @@ _HALF = "!"
 _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
 
 
-def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console) -> None:
-    """Print a comparison."""
+def print_rows(
+    instance: Instance, rows: list[ComparisonRow], terminal: Console, asked: Selection | None = None
+) -> None:
+    """Print a comparison; of groups that fare differently those that are ``asked`` about, None: all."""
+    from placer.instance.group_names import EVERY
+
     sizes = (
         (len(instance.pending), "pending pod"),
         (len(instance.nodes), "node"),
@@ -192,7 +212,7 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
 
         _print_tables(good, reach_words(sum(bool(pod.unsupported) for pod in instance.pending)), terminal)
         _print_today(good, terminal)
-        _print_fates(instance, good, terminal)
+        _print_fates(instance, good, terminal, asked or EVERY)
         _explain(good, terminal)
     print_notes({row.policy: row.notes for row in rows}, terminal)
     _print_errors([*rows, *_todays(rows)], terminal)
@@ -392,16 +412,17 @@ def _bound(rows: Sequence[ComparisonRow], index: int) -> int | None:
 # ------------------------------------------------------------------------------------------------------------- groups
 
 
-def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Console) -> None:
+def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Console, selected: Selection) -> None:
     """Print the groups that fare differently, the most important and largest first."""
     # What is bound already places nothing, so that every group would differ.
-    asked = [row for row in rows if row.policy != "as-is"]
-    groups = _differing(instance, asked)
-    if not groups:
-        return
-    rest = f", the first {SHOWN} of {len(groups):,}; --json has all" if len(groups) > SHOWN else ""
-    terminal.print(f"\nGroups that fare differently: new pods of each{rest}")
-    _print_fates_of(groups[:SHOWN], asked, terminal)
+    asked, shown, words = [row for row in rows if row.policy != "as-is"], set(selected.groups(instance)), selected.words
+    groups = [group for group in _differing(instance, asked) if group.key in shown]
+    if groups:
+        rest = f", the first {SHOWN} of {len(groups):,}; --json has all" if len(groups) > SHOWN else ""
+        terminal.print(f"\nGroups{words} that fare differently: new pods of each{rest}", markup=False)
+        _print_fates_of(groups[:SHOWN], asked, terminal)
+    elif words:
+        terminal.print(f"\n{selected.none(instance, 'fares differently')}", markup=False)
 
 
 def _print_fates_of(shown: list[Group], asked: list[ComparisonRow], terminal: Console) -> None:

@@ -23,7 +23,19 @@ from placer.laboratory.commands.shared import (
 )
 from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_inputs, add_output, add_reading, console, listed, tell, writable
+from placer.terminal import (
+    OK,
+    Interruptible,
+    add_command,
+    add_inputs,
+    add_output,
+    add_reading,
+    console,
+    listed,
+    say,
+    tell,
+    writable,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,27 +89,36 @@ def add_sweep(commands: Any) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from placer.laboratory.sweep.records import Store
-
     runs = _plan(options)
     aloud = options.output == "-"
-    store = None
-    if options.output is not None and not aloud:
-        writable([Path(options.output)], (".jsonl",))
-        store = Store(options.output, (run.key for run in runs))
+    store = None if options.output is None or aloud else _store(options.output, runs)
     known = _settled(store, options.strict)
     before = len(known)
-    with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
+    asked = Interruptible(known, len(runs), "run")
+    with asked, contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
             known[line.key] = line
             if store is not None:
                 store.add(line)
             elif aloud:
                 print(line.text(), flush=True)
-    all_lines = [known[run.key] for run in runs]
+    code = _shown_code([known[run.key] for run in runs if run.key in known], before, options, aloud=aloud)
+    asked.again()
+    return code
+
+
+def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace, *, aloud: bool) -> int:
+    """Print the lines where they have not been written yet; the exit code."""
     if not aloud:
-        _show(all_lines, before, options)
-    return _exit_code(all_lines, strict=options.strict)
+        _show(lines, before, options)
+    return _exit_code(lines, strict=options.strict)
+
+
+def _store(target: str, runs: Iterable[Run]) -> Store:
+    from placer.laboratory.sweep.records import Store
+
+    writable([Path(target)], (".jsonl",))
+    return Store(target, (run.key for run in runs))
 
 
 def _exit_code(lines: list[RunRecord], *, strict: bool) -> int:
@@ -209,7 +230,7 @@ def _print_tables(found: list[SweepRow], terminal: Console) -> None:
 
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
         shown = list(of_instance)
-        terminal.print(escape(legible(instance)), style="bold", soft_wrap=True)
+        terminal.print(escape(legible(instance)), style="bold")
         names = Column("policy", [row.policy for row in shown])
         for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
             terminal.print(table)
@@ -235,7 +256,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
-        terminal.print(f"  {legible(instance)}: {told}", markup=False, soft_wrap=True)
+        say([f"  {instance}: {told}"])
 
 
 def _marked(share: str, row: SweepRow) -> str:

@@ -46,6 +46,7 @@ from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
 from placer.laboratory.generate.objects import Document, Generated, binding
 from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
+from placer.legible import found_like
 
 __all__ = [
     "FAMILIES",
@@ -145,11 +146,13 @@ def generate(family: str, **values: Any) -> Generated:
     """
     chosen = FAMILIES.get(family)
     if chosen is None:
-        raise UsageError(f"family: found {family!r}, expected one of {', '.join(sorted(FAMILIES))}")
+        hint = found_like(family, FAMILIES)
+        raise UsageError(f"family: found {family!r}, expected one of {', '.join(sorted(FAMILIES))}{hint}")
     known = {each.name: each for each in chosen.flags}
     for name in values:
         if name not in known:
-            raise UsageError(f"{family}: found option {name!r}, expected one of {', '.join(sorted(known))}")
+            hint = found_like(name, known)
+            raise UsageError(f"{family}: found option {name!r}, expected one of {', '.join(sorted(known))}{hint}")
     return chosen.function(chosen.options(**values))
 
 

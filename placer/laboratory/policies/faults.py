@@ -6,21 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from placer.errors import BadInstance, Fault
-from placer.kube.kinds import alike
+from placer.legible import found_like
 
-__all__ = ["ConfigReader", "found_like"]
-
-
-def found_like(word: str, known: Collection[str]) -> str:
-    """Name the known word that may be meant by one that is not known; empty where none is like it.
-
-    Examples
-    --------
-    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
-    ('; found like it: Coscheduling', '')
-    """
-    like = alike(word, sorted(known))
-    return f"; found like it: {like}" if like is not None and like != word else ""
+__all__ = ["ConfigReader"]
 
 
 class ConfigReader:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from placer.instance.eligibility import read_node_selector
-from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import (
     ClusterState,
     Filter,
@@ -36,6 +36,7 @@ from placer.laboratory.policies.framework import (
 )
 from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
+from placer.legible import found_like
 
 __all__ = [
     "DEFAULT_WEIGHTS",

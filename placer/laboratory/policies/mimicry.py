@@ -37,6 +37,7 @@ from placer.laboratory.policies.numa_match import NumaMatch
 from placer.laboratory.policies.volcano.preempt import preempt
 from placer.laboratory.policies.volcano.session import Session
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, FRAGMENT, read_settings
+from placer.legible import found_like
 from placer.manifests.syntax import YamlError, documents
 from placer.placement import Placement, Step
 
@@ -148,7 +149,9 @@ def _mimic(
     instance: Instance, policy_name: str, seed: int, arguments: Mapping[str, Any] | None, deadline: Deadline
 ) -> Mimicry:
     if policy_name not in POLICIES and policy_name not in SORTED:
-        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
+        known = (*POLICIES, *SORTED)
+        like = found_like(policy_name, known)
+        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(known)}{like}")
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
         return Mimicry(Placement())

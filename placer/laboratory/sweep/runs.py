@@ -29,6 +29,7 @@ from placer.laboratory.generate import FAMILIES, Option
 from placer.laboratory.own_policies import OwnFunction, OwnPolicy, Proposal, load, parse
 from placer.laboratory.sweep.machine import this_machine
 from placer.laboratory.sweep.records import KEY, Key, KnownAnswer, RunRecord
+from placer.legible import found_like
 from placer.methods.process import ProcessResult
 from placer.result import WEIGHT, Judged, Termination, Verdict
 from placer.version import __version__
@@ -102,6 +103,7 @@ def parse_subject(word: str) -> Subject:
     if not word or not (meant or Path(word).exists()):
         raise UsageError(
             f"{word or repr(word)}: found neither a file or folder nor a family, expected one of {', '.join(FAMILIES)}"
+            + found_like(word.partition(" ")[0], FAMILIES)
         )
     return Subject(word)
 
@@ -124,7 +126,7 @@ def _options(family: str, words: list[str]) -> dict[str, Value]:
         if flag == "--seed":
             raise UsageError("found --seed in the family's options, expected it in --seeds of the sweep")
         if flag not in flags:
-            raise UsageError(f"found {flag!r}, expected one of {', '.join(flags)}")
+            raise UsageError(f"found {flag!r}, expected one of {', '.join(flags)}{found_like(flag, flags)}")
         option = flags[flag]
         found[option.name] = (
             _switched(option, equals) if option.switch else option.parse(_text(option, equals, text, left))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ortools.sat.python import cp_model
@@ -62,11 +63,19 @@ def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | 
 
 
 def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.CpSolverStatus, Solution | None]:
+    """In a thread, so that this one hears signals; CP-SAT's own handler would end the process at the next Ctrl-C."""
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
     presolve_with_care(solver)
     solver.parameters.max_time_in_seconds = min(1e6, max(0.01, deadline.left))
-    status = solver.solve(model.proto)
+    with ThreadPoolExecutor(1) as thread:
+        solving = thread.submit(solver.solve, model.proto)
+        try:
+            status = solving.result()
+        except BaseException:
+            solver.stop_search()
+            raise
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return status, model.read(list(solver.response_proto.solution))
     return status, None

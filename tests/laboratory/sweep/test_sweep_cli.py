@@ -65,7 +65,7 @@ def test_what_is_in_the_file_is_not_run_again(pretended: Pretended, tmp_path: Pa
     command = ["sweep", "clos", "--seeds", "1-3", "--policies", "greedy, auto", "-o", str(path)]
     pretended.patience = 4
     assert main(command) == 130
-    assert capsys.readouterr().err == "placer: interrupted\n"
+    assert capsys.readouterr().err == "placer: interrupted: 4 of 6 runs done\n"
     four = [("clos", 1, "greedy"), ("clos", 1, "auto"), ("clos", 2, "greedy"), ("clos", 2, "auto")]
     assert pretended.done == four
     assert [(line["instance"], line["seed"], line["policy"]) for line in lines_of(path)] == four

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.topology import TopologyWeights
+from placer.legible import found_like
 
 __all__ = ["DEFAULT", "DEFAULT_LABELS", "FRAGMENT", "VolcanoSettings", "read_settings"]
 
