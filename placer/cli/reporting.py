@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.deadline import duration
+from placer.cli.sources import SECONDS
+from placer.deadline import Deadline, duration
 from placer.errors import PlacerError, UsageError
+from placer.methods.search_limits import limit_faults
 from placer.terminal import (
     CLUSTER,
     OK,
@@ -54,6 +56,9 @@ def add_report(commands: Any) -> None:
     add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
     add_cluster(parser)
+    parser.add_argument(
+        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
+    )
     page = parser.add_argument_group("page")
     add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
     page.add_argument("--open", action="store_true", help="open the page in the browser")
@@ -73,7 +78,7 @@ def _report(options: argparse.Namespace) -> int:
 
     target = options.output or ("-" if options.json else DEFAULT)
     _refuse(options, target)
-    found = _gathered(options)
+    found = _gathered(options, options.began)
     if target != "-":
         with written(target):
             write_page(found, Path(target))
@@ -86,7 +91,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.open:
         _open(Path(target))
     if options.every is not None:
-        _repeat(options.every, lambda: write_page(_gathered(options), Path(target)))
+        _repeat(options.every, lambda: write_page(_gathered(options, time.monotonic()), Path(target)))
     return OK
 
 
@@ -102,11 +107,13 @@ def _refuse(options: argparse.Namespace, target: str) -> None:
         writable([Path(target)], (".html",))
     elif options.open or options.every is not None:
         raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
+    if faults := limit_faults(options.time_limit):
+        raise UsageError("; ".join(faults))
     if options.every is not None and not options.every >= SHORTEST:
         raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
 
 
-def _gathered(options: argparse.Namespace) -> dict[str, Any]:
+def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
     """Read the files, or the cluster, and gather what the page shows."""
     from placer.progress import Progress
     from placer.report import contents, told_apart
@@ -115,12 +122,13 @@ def _gathered(options: argparse.Namespace) -> dict[str, Any]:
     inputs = told_apart(options.files, partial(source, options))
     options.instance = [text for text in inputs.instance if text.name != CLUSTER]
     refuse_both(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with Progress(quiet=options.quiet, began=began, limit=options.time_limit) as progress:
         progress.phase("reading")
         instance = _instance(options, inputs)
         progress.phase("gathering facts for the page")
         about = _about(options, inputs)
-        return contents(instance, inputs, strict=options.strict, every=options.every, **about)
+        until = Deadline(began + options.time_limit)
+        return contents(instance, inputs, strict=options.strict, deadline=until, every=options.every, **about)
 
 
 def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:

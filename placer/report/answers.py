@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from placer.codes import REASONS, ReasonCode
+from placer.deadline import NEVER, Deadline, within
 from placer.disruption import Disruption, as_asked, lost_pods, outcome_of
 from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
 from placer.instance import Finding, GroupKey, Instance, Key
@@ -70,7 +72,7 @@ class Answer:
         return tuple(sorted(lost_pods(self.before, self.result.instance)))
 
 
-def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) -> Answer:
+def answer_of(instance: Instance, text: Text | None, *, strict: bool = False, deadline: Deadline = NEVER) -> Answer:
     """Lay a placement over an instance and judge it; nothing is believed that can be made out here.
 
     Parameters
@@ -81,6 +83,8 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) ->
         A Placement or v1 Bindings; None: the cluster as it is.
     strict
         Unknown keys of the placement are errors.
+    deadline
+        When the search for reasons is over; later ones are ``NotDecided``.
 
     Raises
     ------
@@ -88,7 +92,7 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) ->
         The text holds something else; it has unknown keys, and ``strict`` was asked for.
     """
     if text is None:
-        return _answer(instance, Placement(), None, (), decided=False)
+        return _answer(instance, Placement(), None, (), deadline, decided=False)
     placement, unread = read_whole_placement(text, strict=strict)
     said = statement(text)
     findings = list(unread.findings)
@@ -96,7 +100,7 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) ->
         words = "the Placement was made for other input than this; its bounds are dropped, its reasons recomputed"
         findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
         said = None
-    return _answer(instance, placement, said, tuple(findings), decided=True)
+    return _answer(instance, placement, said, tuple(findings), deadline, decided=True)
 
 
 def answer_of_result(result: Result) -> Answer:
@@ -111,6 +115,7 @@ def _answer(
     placement: Placement,
     said: PlacementDocument | None,
     findings: tuple[Finding, ...],
+    deadline: Deadline,
     *,
     decided: bool,
 ) -> Answer:
@@ -118,7 +123,7 @@ def _answer(
     outcome = outcome_of(instance, placement)
     violations = tuple(verify(instance, placement))
     believed = None if violations else said
-    reasons = _reasons(outcome, believed, decided=decided, valid=not violations)
+    reasons = _reasons(outcome, believed, deadline, decided=decided, valid=not violations)
     objective = _judged(instance, placement, believed)
     weight = Judged(
         Value(WEIGHT, placed_weight(instance, placement)), None if believed is None else stated_weight_bound(believed)
@@ -160,7 +165,9 @@ def _judged(instance: Instance, placement: Placement, said: PlacementDocument | 
     return tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True))
 
 
-def _reasons(outcome: Outcome, said: PlacementDocument | None, *, decided: bool, valid: bool) -> dict[GroupKey, Reason]:
+def _reasons(
+    outcome: Outcome, said: PlacementDocument | None, deadline: Deadline, *, decided: bool, valid: bool
+) -> dict[GroupKey, Reason]:
     """Why groups wait that are not evicted: as the file says, else found out here."""
     evicted = Disruption(outcome.before, outcome.placement).evicted
     groups, apart = outcome.instance.groups.values(), outcome.new.keys() | set(evicted)
@@ -169,7 +176,10 @@ def _reasons(outcome: Outcome, said: PlacementDocument | None, *, decided: bool,
         return {}
     if said is not None:
         return _stated_reasons(waiting, said)
-    return _found_reasons(outcome, waiting, beside=decided and valid)
+    from placer.reasons import LATE
+
+    found = within(deadline, lambda: _found_reasons(outcome, waiting, deadline, beside=decided and valid), {})
+    return {**dict.fromkeys(waiting if deadline.over else (), LATE), **found}
 
 
 def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[GroupKey, Reason]:
@@ -183,16 +193,20 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
     return {key: stated[name] for key, name in names.items() if name in stated}
 
 
-def _found_reasons(outcome: Outcome, waiting: list[GroupKey], *, beside: bool) -> dict[GroupKey, Reason]:
+def _found_reasons(
+    outcome: Outcome, waiting: list[GroupKey], deadline: Deadline, *, beside: bool
+) -> Mapping[GroupKey, Reason]:
     """Each group alone beside what runs, and where the placement keeps the rules beside what it binds, too."""
     from placer.dense import Solution
     from placer.dense.dense_builder import make_dense
     from placer.reasons import reasons
     from placer.reasons.explanation import Causes
 
+    began = time.monotonic()
     dense = make_dense(outcome.instance)
     if beside:
-        return dict(reasons(outcome.instance, dense, dense.solution(outcome.placement)))
+        build = time.monotonic() - began
+        return reasons(outcome.instance, dense, dense.solution(outcome.placement), deadline=deadline, build=build)
     causes = Causes(outcome.instance, dense, Solution(), True)
-    found = {key: causes.of(key) for key in waiting}
+    found = {key: causes.of(key) for key in deadline.each(waiting)}
     return {key: Reason("NotDecided", UNDECIDED) if cause is None else cause.reason for key, cause in found.items()}

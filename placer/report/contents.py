@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from placer.codes import FINDINGS, REASONS, Code
+from placer.deadline import NEVER, Deadline
 from placer.document import placement_document
 from placer.gpus import gpus_placed, placeable
 from placer.instance import Instance
@@ -30,7 +31,9 @@ from placer.words import counted, number_word, value_meaning
 __all__ = ["contents", "contents_of_result"]
 
 
-def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **about: Any) -> dict[str, Any]:
+def contents(
+    instance: Instance, inputs: Inputs, *, strict: bool = False, deadline: Deadline = NEVER, **about: Any
+) -> dict[str, Any]:
     """Judge the placement of a call, and gather what the page shows.
 
     Parameters
@@ -41,6 +44,8 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **abou
         The files of the call.
     strict
         Unknown keys of the placement are errors.
+    deadline
+        When the search for reasons is over.
     about
         ``cluster``, its name, else that of the first file; ``live``: the cluster was read at ``inputs.moment``, and no
         file was; ``every``: seconds after which the page loads itself again.
@@ -56,7 +61,7 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False, **abou
     BadInstance, StrictFindings
         The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
     """
-    return _contents(answer_of(instance, inputs.placement, strict=strict), inputs, **about)
+    return _contents(answer_of(instance, inputs.placement, strict=strict, deadline=deadline), inputs, **about)
 
 
 def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:

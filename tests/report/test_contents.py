@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import combinations, permutations
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from placer.cli import main
+from placer.deadline import NEVER, Deadline
 from placer.errors import BadInstance, UsageError
 from placer.instance import Instance
 from placer.manifests import Text
@@ -41,11 +43,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def gather(*paths: Path | str) -> dict[str, Any]:
+def gather(*paths: Path | str, deadline: Deadline = NEVER) -> dict[str, Any]:
     from placer.read import read
 
     inputs = told_apart([str(path) for path in paths])
-    return contents(read(*inputs.instance), inputs)
+    return contents(read(*inputs.instance), inputs, deadline=deadline)
 
 
 def bindings(folder: Path, name: str, **nodes: str) -> Path:
@@ -69,6 +71,17 @@ def group(found: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------ the data
+
+
+def test_reasons_that_are_not_found_by_the_limit_are_not_decided(folder: Path, capsys: Capture) -> None:
+    def codes(deadline: Deadline) -> set[str]:
+        found = gather(folder / "fleet.json", deadline=deadline)["groups"]["code"]
+        return set(found) - {None}
+
+    assert codes(Deadline(time.monotonic())) == {"NotDecided"}
+    assert codes(NEVER) - {"NotDecided"}
+    assert main(["report", str(folder / "fleet.json"), "--time-limit", "-1", "-o", str(folder / "late.html")]) == 2
+    assert "time limit: found -1.0" in capsys.readouterr().err
 
 
 def test_a_placement_of_placer_brings_its_bounds_and_reasons(folder: Path) -> None:
