@@ -310,7 +310,9 @@ def _decision(done: Pass) -> dict[str, Any]:
         "nodes": len(result.instance.nodes),
         "pending": len(result.instance.pending),
         "unsupported": result.unsupported,
-        "costs": [cost.as_dict() for cost in done.costs],
+        "costs": [
+            cost.as_dict() | {"seconds": round(cost.part * done.seconds.get("solve", 0.0), 3)} for cost in done.costs
+        ],
         "setAside": set_aside(result.instance).as_dict(),
         "method": result.method,
         "termination": result.termination.value,

@@ -73,6 +73,13 @@ def test_each_kind_of_cost_is_measured() -> None:
     assert found["bytes"] == 3 * 2
 
 
+def test_seconds_are_shared_by_distinct_kinds_of_pods() -> None:
+    instance = instance_of(*honest(), *HOSTILE["anti_affinity"](6))
+    parts = {name: cost.part for name, cost in namespace_costs(instance).items()}
+    assert sum(parts.values()) == pytest.approx(1.0)
+    assert parts[EVIL] == pytest.approx(6 / 9)  # six kinds of its own; gang, alone and large have one each
+
+
 def test_the_newest_wait_and_the_reason_names_the_budget() -> None:
     pods = HOSTILE["anti_affinity"](4)  # 20 terms each, and one node constraint of all
     for number, each in enumerate(pods):
