@@ -10,6 +10,7 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from placer.cli.live_report import LiveReport
 from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding
 from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
@@ -20,6 +21,7 @@ from placer.instance import GroupKey, Key
 from placer.metrics import LoopMetrics, longest_silence
 from placer.metrics_server import MetricsServer
 from placer.preempt_pass import make_room_pass
+from placer.report import contents_of_result, page
 from placer.scheduling_pass import Pass, PassOptions
 from placer.solve import solve
 from tests.cluster.api import Api
@@ -79,8 +81,12 @@ def test_what_passes_did_is_told(
     install("volcano")
     cluster.create(node("n1", cpu=4), *gang("train", 3), live_pod("giant", cpu=5))
     cluster.create(live_pod("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/hold"}]}))
-    with MetricsServer(("127.0.0.1", 0), metrics) as server, looping(control_plane, NEVER, metrics) as loop:
+    report = LiveReport(lambda result, moment: page(contents_of_result(result, moment)))
+    with MetricsServer(("127.0.0.1", 0), metrics) as server, looping(control_plane, NEVER, metrics, report) as loop:
         loop.wait_for_passes(1)
+        status, _, shown = report.page()
+        assert status == 200
+        assert b"giant" in shown, "the page of the pass names what waits"
         assert loop.phases.count("binding 3 pods") == 1 + 3, "each answer is a sign of life"
         found = told(server)
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 3
