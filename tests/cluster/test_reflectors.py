@@ -252,7 +252,7 @@ def test_failed_pods_are_asked_for_only_where_events_of_them_were_not_heard(
 
     class Lists:
         def __init__(self) -> None:
-            self.served = partial(ServedKinds, server)
+            self.served, self.kept = partial(ServedKinds, server), None
 
         def __call__(self, *asked: Any) -> Any:
             return whole_kind(server, *asked)

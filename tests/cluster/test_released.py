@@ -321,10 +321,12 @@ def test_whose_rejection_is_ours() -> None:
 def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     """The answer to a release says nothing of when the kubelet hears of the pod."""
     snapshot = taken(pod_group("train", minMember=2), theirs("train-0", held=True), theirs("train-1", held=True))
-    cache = SchedulerCache(snapshot, made(snapshot, {}).instance)
+    instance = made(snapshot, {}).instance
+    cache = SchedulerCache(snapshot, instance)
     # Neither a server nor anything that stops it is asked for: it is looked at what would go out.
     never: tuple[Callable[[], None], ...] = (lambda: None,) * 3
-    work = _Execution(Breaker(None, 1.0), cache, BindingOptions(), None, *never, lambda: 1.0)  # type: ignore[arg-type]
+    breaker = Breaker(None, 1.0)  # type: ignore[arg-type]
+    work = _Execution(breaker, cache, instance, BindingOptions(), None, *never, lambda: 1.0)  # type: ignore[arg-type]
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),

@@ -13,6 +13,7 @@ from placer.deadline import Deadline
 from placer.explain import explanation
 from placer.explain.cases import Case, Placed
 from placer.explain.explanation import Explanation, find_group
+from placer.explain.question import Say
 from placer.instance import GroupKey
 from placer.laboratory.other_schedulers import ElsewhereFate, OtherSchedulers
 from placer.laboratory.policies.mimicry import mimic
@@ -159,7 +160,7 @@ def test_a_third_of_the_time_is_kept_for_other_schedulers(
 ) -> None:
     left = []
 
-    def explained(case: Case, keys: list[GroupKey], deadline: Deadline, placed: Placed) -> list[Explanation]:
+    def explained(case: Case, keys: list[GroupKey], deadline: Deadline, placed: Placed, say: Say) -> list[Explanation]:
         left.append(deadline.left)
         return [Explanation(key, admitted=False) for key in keys]
 
