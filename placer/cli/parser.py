@@ -140,10 +140,14 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
 
 
+#: Words for commands that other tools, or kubectl-placer, have.
+_MEANT = {"why": "explain", "schedule": "solve", "status": "queue", "get": "queue"}
+
+
 def _hint(word: str, names: Iterable[str]) -> str:
     """Propose the name that is meant, or none: what begins like it, else what is most alike."""
     known = [*names]
     longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
-    near = longer or filter(None, [alike(word, known)])
+    near = longer or filter(None, [_MEANT.get(word) or alike(word, known)])
     words = " or ".join(near)
     return f"; did you mean {words}?" if words else ""

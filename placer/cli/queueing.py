@@ -94,6 +94,7 @@ def _items(
 
 def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
     from placer.document import QueueListDocument
+    from placer.summary import print_absent
     from placer.summary.groups import print_looked_at
     from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps
 
@@ -109,6 +110,8 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)
+        if not selection(options).words:
+            print_absent(instance.absent_work, terminal)
     print_looked_at(instance, terminal)
 
 

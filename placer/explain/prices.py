@@ -86,5 +86,6 @@ def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
     if disruption.admitted:
         return NextStepPart(command=step.command, evicted=0, moved=0, message="would admit it alone, and nothing goes")
     if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
-        return NextStepPart(command=step.command, message="would not help: whatever may go, it waits (proved)")
+        instead = step.command.replace("placer preempt --for", "placer explain --group")
+        return NextStepPart(command=instead, message="says what helps: it waits whatever may go (proved)")
     return NextStepPart(command=step.command, message="found nothing that must go for it in time")

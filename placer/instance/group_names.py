@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,7 +22,19 @@ HOME = "default"  #: the namespace of a user who states none
 Named = TypeVar("Named", Key, GroupKey)
 
 _PODS = ("pod", "pods", "po")
-_KINDS = ("podgroup", "podgroups", "pg", *_PODS)
+_WORKLOADS = ("job", "jobs", "vcjob", "vcjobs", "jobset", "jobsets", "workload", "workloads", "appgroup", "deployment")
+_KINDS = ("podgroup", "podgroups", "pg", *_PODS, *_WORKLOADS)
+#: Labels by which pods name their workload.
+_OF_WORKLOAD = (
+    "batch.kubernetes.io/job-name",
+    "volcano.sh/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "kueue.x-k8s.io/pod-group-name",
+    "app-group.scheduling.x-k8s.io",
+)
+#: The end that Volcano gives the PodGroup of a job.
+_UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def full_name(key: GroupKey) -> str:
@@ -64,6 +77,7 @@ class CalledGroup:
         """
         named = self._named(instance, home)
         found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
+        found = found or self._of_workload(instance, home)
         if not found and self.namespace is None and self.kind and not self.api_group:  # a namespace may be called so
             return CalledGroup(self.name, self.kind).groups(instance)
         return found
@@ -82,7 +96,22 @@ class CalledGroup:
     def _means(self, key: GroupKey) -> bool:
         if not self.kind:
             return True
+        if self.kind in _WORKLOADS:
+            return False
         return (self.kind in _PODS) is (key.kind == "Pod") and self.api_group in ("", key.api_group)
+
+    def _of_workload(self, instance: Instance, home: str) -> set[GroupKey]:
+        """The waiting groups of a workload that its users know by this name, and not by that of its PodGroup."""
+        if self.kind not in ("", *_WORKLOADS):
+            return set()
+        found = {group_of(pod) for pod in instance.pending if self._is_of_workload(pod)}
+        return self._inside(found & instance.groups.keys(), home)
+
+    def _is_of_workload(self, pod: Pod) -> bool:
+        group = pod.group.name if pod.group is not None else ""
+        by_uid = group.startswith(self.name) and _UID.fullmatch(group, len(self.name)) is not None
+        named = by_uid or self.name in (pod.labels.get(label) for label in _OF_WORKLOAD)
+        return named and self.namespace in (None, pod.namespace)
 
     def _of_pods(self, instance: Instance, home: str) -> set[GroupKey]:
         if self.kind not in ("", *_PODS):

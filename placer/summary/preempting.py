@@ -100,7 +100,7 @@ def _nothing(result: Result, disruption: Disruption) -> str:
     if disruption.admitted:
         return "Nothing has to go."
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
-        return "Nothing goes: no group would be admitted by it."
+        return "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
     return "Nothing was found that may go. Whether a group could be admitted is not proved: raise --time-limit."
 
 
@@ -301,8 +301,9 @@ def _placed(disruption: Disruption, group: Group, what: str) -> str:
     outcome, new = disruption.outcome, disruption.outcome.added(group.pending)
     _, domain = outcome.common(group.topology, (*group.bound, *new))
     where = f"in {legible(domain)}" if domain else f"on {_nodes(outcome.new[key] for key in new)}"
-    all_of_it = len(new) == len(group.pending)
-    pods = f"all {counted(len(new), 'pod')}" if all_of_it else f"{len(new):,} of {counted(len(group.pending), 'pod')}"
+    some = len(new) < len(group.pending)
+    pods = f"{len(new):,} of {counted(len(group.pending), 'pod')}" if some else counted(len(new), "pod")
+    pods = f"all {pods}" if not some and len(new) > 1 else pods
     return f"{_name(group)} {what}: {pods} {where}"
 
 

@@ -302,7 +302,7 @@ def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wid
 def _add_column(table: Table, head: str, longest: int) -> None:
     """Add a column; a number is never cut, and words go on in the next line."""
     number = head in _NUMBERS
-    fixed = number or head == "AGE"
+    fixed = number or head in ("AGE", "NAME")  # a name that is folded cannot be copied
     least = longest if fixed else min(max(8, len(head)), longest)
     table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=fixed, min_width=least)
 
@@ -331,8 +331,9 @@ def _message(row: Sequence[QueueItem]) -> Text:
     reason = row[0].reason
     assert reason is not None, "a group that waits has a reason"
     same = all(each.reason == reason for each in row)
-    names = and_list(some([each.name for each in row], NAMED if same else 1))
-    text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(sum(each.pods for each in row), 'pod')}  "
+    names = and_list(some([each.name for each in row], NAMED)) if same else f"{row[0].name} (first of {len(row):,})"
+    pods = sum(each.pods for each in (row if same else row[:1]))
+    text = f"  {legible(f'{row[0].namespace}/{names}')}  {counted(pods, 'pod')}  "
     return Text.assemble(text, (reason.code, "bold"), f" {legible(reason.message)}")
 
 
@@ -343,13 +344,20 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
         console.print()
         console.print("Next", style="bold")
     for step in steps:
-        console.print(Text(f"  `{legible(step.command)}` {step.message}"))
+        line = Text(f"  `{legible(step.command)}` {step.message}")
+        if line.cell_len <= console.width or Text(step.command).cell_len + 4 > console.width:
+            console.print(line)
+            continue
+        console.print(Text(f"  `{legible(step.command)}`"))  # a command that is broken cannot be pasted
+        console.print(Text(f"    {step.message}"))
 
 
 def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
     """Lines that say that no group that is asked about waits, but for work that is not there yet."""
-    absent = instance.absent_work
+    if not (instance.nodes or instance.pods):
+        return ["The input holds no node and no pod."]
+    absent = instance.absent_work if not asked.words else ()
     return [
-        "Nothing waits that may be placed yet." if absent and not asked.words else asked.none(instance, "waits"),
+        "Nothing waits that may be placed yet." if absent else asked.none(instance, "waits"),
         *(f"  {each}." for each in absent),
     ]

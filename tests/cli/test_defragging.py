@@ -146,7 +146,7 @@ def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -
     assert main(["defrag", written(tmp_path, racks(1, spare=1)), "--want", "1 x 1 x cpu=0 @ rack", "--quiet"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Nothing is moved: 1 of 1 can be had as it is.",
-        "-> wanted/gang-1 has room: all 1 pod on n00",
+        "-> wanted/gang-1 has room: 1 pod on n00",
     ]
 
 

@@ -72,6 +72,20 @@ def test_an_ambiguous_name_lists_the_choices(words: str, count: int) -> None:
         assert str(told.value) == f"{option} {words}: {expected}"
 
 
+@pytest.mark.parametrize("words", ["ml/llm", "llm", "vcjob/ml/llm", "job/wait", "ml/wait"])
+def test_a_group_is_found_by_the_name_of_its_workload(words: str) -> None:
+    """Volcano adds a uid to the job's name, and pods of a Job are groups of their own."""
+    name = "llm-1c9ad1f0-7c52-4d0b-9d0f-6f0f2d6c8f1e"
+    documents = [
+        node("n1"),
+        pod_group(name, "ml", minMember=1),
+        pod("llm-worker-0", group=name, namespace="ml"),
+        pod("wait-x7k2f", namespace="ml", labels={"batch.kubernetes.io/job-name": "wait"}),
+    ]
+    case = Case(from_documents(list(documents)))
+    assert find_group(case, words).name in (name, "wait-x7k2f")
+
+
 def test_a_name_of_no_group_is_an_error() -> None:
     for words in ("podgroup/ml/alone", "podgroup.scheduling.run.ai/ml/train", "other/train"):
         with pytest.raises(UsageError):

@@ -150,7 +150,8 @@ def _mimic(
 ) -> Mimicry:
     if policy_name not in POLICIES and policy_name not in SORTED:
         known = (*POLICIES, *SORTED)
-        like = found_like(policy_name, known)
+        meant = "kube-default" if policy_name in ("kube-scheduler", "default-scheduler") else None
+        like = f"; found like it: {meant}" if meant else found_like(policy_name, known)
         raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(known)}{like}")
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":

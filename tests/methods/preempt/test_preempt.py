@@ -209,7 +209,8 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
-    assert next(preempt_lines(found)) == "Nothing goes: no group would be admitted by it."
+    said = "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
+        assert next(preempt_lines(found)) == said
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
     quiet = preempt(instance, time_limit=None, workers=1, costs=False)
