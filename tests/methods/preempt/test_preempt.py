@@ -210,7 +210,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
     said = "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
-        assert next(preempt_lines(found)) == said
+    assert next(preempt_lines(found)) == said
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
     quiet = preempt(instance, time_limit=None, workers=1, costs=False)
