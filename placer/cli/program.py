@@ -115,7 +115,7 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
         epilog="`placer help COMMAND` says more of one. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
-        "instance, 4 nothing found in time, 5 not all that was asked for can be placed, 6 cluster error.",
+        "instance, 4 nothing found in time, 5 not all placed, 6 cluster error.",
     )
     top.set_defaults(json=False, quiet=False, format=None)
     top.add_argument("--version", action="version", version=version, help="print the version and exit")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["add_report"]
 
 TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
-placer recognises files by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
+Files are recognised by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
 Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows
 the objects of a cluster."""
 

@@ -87,5 +87,5 @@ def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
         return NextStepPart(command=step.command, evicted=0, moved=0, message="would admit it alone, and nothing goes")
     if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
         instead = step.command.replace("placer preempt --for", "placer explain --group")
-        return NextStepPart(command=instead, message="says what helps: it waits whatever may go (proved)")
+        return NextStepPart(command=instead, message="lists changes that help: evictions do not (proved)")
     return NextStepPart(command=step.command, message="found nothing that must go for it in time")
