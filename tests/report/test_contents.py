@@ -177,7 +177,7 @@ def test_the_headline_of_a_plan_is_its_gain_its_price_and_its_proof(folder: Path
     instance, plan = write(folder, "crowded", things), folder / "plan.json"
     plan.write_text(json.dumps(placement))
     assert gather(instance, plan)["headline"] == (
-        "default/high-0 can start: 1 pod on a. default/high-1 can start: all 1 pod on b. "
+        "default/high-0 can start: 1 pod on a. default/high-1 can start: 1 pod on b. "
         "For this 1 gang is evicted and 1 single pod is moved. Not proved: less might do."
     )
     repair = {"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "lost": ["b"]}

@@ -250,7 +250,7 @@ def test_what_is_admitted_is_capped_and_equal_reasons_stand_once() -> None:
     assert "  ... and 3 more (-o wide lists all, and -o FILE writes them)\n" in text
     assert "Still pending: 14 single pods (InsufficientResources 14)\n" in text
     assert "14 single pods of priority 0: too little room is free\n" in text
-    assert "  default/q00 and 13 more  14 pods  InsufficientResources " in text
+    assert "  default/q00 (first of 14)  1 pod  InsufficientResources " in text
     assert len(re.findall(r"^  default/p", text, re.MULTILINE)) == 12
 
 
