@@ -133,7 +133,7 @@ _ROLES = ("training.kubeflow.org/replica-type", "ray.io/group", "volcano.sh/task
 #: (API group, kind) of owners each pod of which is a workload of its own to Kueue.
 _SINGLE = frozenset((("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "Node")))
 _WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-_JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
 def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[DomainUnit, ...]:
@@ -182,7 +182,7 @@ def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
 
 
 def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
-    job = next((labels[name] for name in _JOB_NAMES if labels.get(name)), "")
+    job = next((labels[name] for name in JOB_NAMES if labels.get(name)), "")
     if job:
         return f"Job {namespace}/{job}", ""
     managing = (pod.metadata.annotations or {}).get(KUEUE_WORKLOAD, "")

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from placer.errors import UsageError
+from placer.instance.domain_units import JOB_NAMES
 from placer.instance.keys import GroupKey, Key
+from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.problem import Instance, Pod
+from placer.kube.marks import KUEUE_GROUP
 from placer.legible import alike, found_like
 from placer.manifests.label_selectors import matches, parse_label_selector
 
@@ -22,17 +25,10 @@ HOME = "default"  #: the namespace of a user who states none
 Named = TypeVar("Named", Key, GroupKey)
 
 _PODS = ("pod", "pods", "po")
-_WORKLOADS = ("job", "jobs", "vcjob", "vcjobs", "jobset", "jobsets", "workload", "workloads", "appgroup", "deployment")
+_WORKLOADS = ("job", "jobs", "vcjob", "vcjobs", "jobset", "jobsets", "appgroup", "appgroups")
 _KINDS = ("podgroup", "podgroups", "pg", *_PODS, *_WORKLOADS)
 #: Labels by which pods name their workload.
-_OF_WORKLOAD = (
-    "batch.kubernetes.io/job-name",
-    "volcano.sh/job-name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "leaderworkerset.sigs.k8s.io/name",
-    "kueue.x-k8s.io/pod-group-name",
-    "app-group.scheduling.x-k8s.io",
-)
+_OF_WORKLOAD = (*JOB_NAMES, "volcano.sh/job-name", JOB_SET, LEADER_WORKER_SET, KUEUE_GROUP)
 #: The end that Volcano gives the PodGroup of a job.
 _UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -110,8 +106,8 @@ class CalledGroup:
     def _is_of_workload(self, pod: Pod) -> bool:
         group = pod.group.name if pod.group is not None else ""
         by_uid = group.startswith(self.name) and _UID.fullmatch(group, len(self.name)) is not None
-        named = by_uid or self.name in (pod.labels.get(label) for label in _OF_WORKLOAD)
-        return named and self.namespace in (None, pod.namespace)
+        names = (pod.app_group.name if pod.app_group is not None else None, *map(pod.labels.get, _OF_WORKLOAD))
+        return (by_uid or self.name in names) and self.namespace in (None, pod.namespace)
 
     def _of_pods(self, instance: Instance, home: str) -> set[GroupKey]:
         if self.kind not in ("", *_PODS):

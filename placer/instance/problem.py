@@ -49,6 +49,30 @@ class HostPort(NamedTuple):
         return same_port and (self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip))
 
 
+class TakenPorts:
+    """Host ports that pods hold on nodes; one that clashes is found by its number."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[str, str, int], list[HostPort]] = defaultdict(list)
+
+    def take(self, node: str, ports: Iterable[HostPort]) -> None:
+        """Add the ports of a pod."""
+        for port in ports:
+            self._at[node, port.protocol, port.port].append(port)
+
+    def give_back(self, node: str, ports: Iterable[HostPort]) -> None:
+        """Remove the ports of a pod that holds them."""
+        for port in ports:
+            self._at[node, port.protocol, port.port].remove(port)
+
+    def clash(self, node: str, ports: Iterable[HostPort]) -> HostPort | None:
+        """The first of some ports that cannot be opened on a node; None: all can."""
+        return next((port for port in ports if self._is_taken(node, port)), None)
+
+    def _is_taken(self, node: str, port: HostPort) -> bool:
+        return any(port.clashes(other) for other in self._at.get((node, port.protocol, port.port), ()))
+
+
 #: Ends a protection's words where a mark of another system gives it.
 BY_MARK = " protects it"
 

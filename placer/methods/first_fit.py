@@ -13,8 +13,9 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 
 from placer.deadline import Deadline
-from placer.instance import Constraints, Group, HostPort, Instance, Key, Pod
+from placer.instance import Constraints, Group, Instance, Key, Pod
 from placer.instance.pod_index import PodIndex, domain_of, owners_of_terms
+from placer.instance.problem import TakenPorts
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import Resources
@@ -60,13 +61,12 @@ class _FirstFit:
         held = instance.held
         self._free = {name: instance.nodes[name].allocatable - held.get(name, _NOTHING) for name in self._nodes}
         self._queued: dict[str, Resources] = defaultdict(Resources)
-        #: Node, protocol and number to the ports there.
-        self._ports: dict[tuple[str, str, int], list[HostPort]] = defaultdict(list)
+        self._ports = TakenPorts()
         #: Nodes and host ports looked at so far.
         self.work = 0
         for pod in instance.pods.values():
             if pod.node is not None:
-                self._open(pod, pod.node)
+                self._ports.take(pod.node, pod.host_ports)
             if pod.state.on_node:
                 self._count(pod)
         #: Where the search for room goes on, by what a pod asks; room only falls until a group is given up.
@@ -141,12 +141,7 @@ class _FirstFit:
 
     def _clashes(self, pod: Pod, name: str) -> bool:
         self.work += len(pod.host_ports)
-        there = (self._ports.get((name, port.protocol, port.port), ()) for port in pod.host_ports)
-        return any(mine.clashes(other) for mine, others in zip(pod.host_ports, there, strict=True) for other in others)
-
-    def _open(self, pod: Pod, name: str) -> None:
-        for port in pod.host_ports:
-            self._ports[name, port.protocol, port.port].append(port)
+        return self._ports.clash(name, pod.host_ports) is not None
 
     def _queues_take(self, pod: Pod) -> bool:
         """Whether each queue above a pod is open and has room for it (C11)."""
@@ -167,13 +162,12 @@ class _FirstFit:
 
     def _take(self, pod: Pod, node: str) -> None:
         self._free[node] -= pod.requests
-        self._open(pod, node)
+        self._ports.take(node, pod.host_ports)
         self._count(pod)
 
     def _give_back(self, pod: Pod, node: str) -> None:
         self._free[node] += pod.requests
-        for port in pod.host_ports:
-            self._ports[node, port.protocol, port.port].remove(port)
+        self._ports.give_back(node, pod.host_ports)
         self._count(pod, -1)
 
 

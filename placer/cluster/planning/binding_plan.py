@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 from placer.dense.admission_orders import Orders, find_order
 from placer.dense.packed_kubelet import PackedKubelet
 from placer.errors import VerificationFailed
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import GroupKey, Instance, Key, Pod
 from placer.instance.numa import aligns
+from placer.instance.problem import group_of_one
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "plan_bindings"]
+__all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "is_bound_alone", "plan_bindings"]
 
 #: Most admissions that are tried to find out whether a node where gangs meet takes its pods in any order.
 _TRIED = 2_000
@@ -202,6 +203,11 @@ def _planned(
         for part in _gang_order(urgency, orders.values(), gangs)
     )
     return BindingPlan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
+
+
+def is_bound_alone(pod: Pod, zones: Collection[str], on_hold: bool) -> bool:
+    """Whether a pod is bound by itself: no other one has to be bound before it or with it."""
+    return group_of_one(pod) is not None and not (zones or on_hold or pod.app_group)
 
 
 def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:

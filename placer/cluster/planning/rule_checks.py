@@ -74,7 +74,8 @@ class _Around:
     def stands(self, pod: Pod) -> None:
         """Note a pod of the instance."""
         self.pods[pod.key] = pod
-        self._new.append(pod)
+        if self._index is not None:
+            self._new.append(pod)
 
     def comes(self, pod: Pod) -> None:
         """Note a pod that the instance has not, or not so."""
@@ -94,10 +95,10 @@ class _Around:
 
     def concerns(self, pod: Pod) -> bool:
         """Whether something has changed that a pod asks about (C7 by label, C12, C14, C15)."""
-        if self._changed_index is None:
-            self._changed_index = PodIndex(self._changed, self._namespaces)
         if _has_unit(pod):
             return bool(self._changed)
+        if self._changed_index is None:
+            self._changed_index = PodIndex(self._changed, self._namespaces)
         return any(map(self._changed_index.matching, _selectors(pod)))
 
     def asked_about(self, pods: Iterable[Pod]) -> Iterator[Pod]:

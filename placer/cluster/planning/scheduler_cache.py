@@ -37,6 +37,7 @@ from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodSta
 from placer.instance.eligibility import host_ports
 from placer.instance.instance_builder import read_nodes
 from placer.instance.pod_states import Ownership
+from placer.instance.problem import TakenPorts
 from placer.instance.requests import pod_requests
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
@@ -109,17 +110,14 @@ class NodeRoom:
         self.holdings: dict[Key, Holding] = {}
         self._on: dict[str, set[Key]] = defaultdict(set)
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
-        self._ports: dict[tuple[str, str, int], Counter[str]] = defaultdict(
-            Counter
-        )  # node, protocol, port to addresses
+        self._ports = TakenPorts()
 
     def hold(self, key: Key, holding: Holding) -> None:
         """Take room for a pod that holds none."""
         self.holdings[key] = holding
         self._on[holding.node].add(key)
         self._used[holding.node].update(dict(holding.requests))
-        for port in holding.ports:
-            self._ports[holding.node, port.protocol, port.port][port.ip] += 1
+        self._ports.take(holding.node, holding.ports)
 
     def release(self, key: Key) -> bool:
         """Give back what a pod holds; whether it held something."""
@@ -128,11 +126,7 @@ class NodeRoom:
             return False
         self._on[holding.node].discard(key)
         self._used[holding.node].subtract(dict(holding.requests))
-        for port in holding.ports:
-            addresses = self._ports[holding.node, port.protocol, port.port]
-            addresses[port.ip] -= 1
-            if not addresses[port.ip]:
-                del addresses[port.ip]
+        self._ports.give_back(holding.node, holding.ports)
         return True
 
     def refusal(
@@ -159,13 +153,8 @@ class NodeRoom:
         return None
 
     def _port_refusal(self, node: str, new: Sequence[Pod]) -> str | None:
-        wanted = (port for pod in new for port in pod.host_ports)
-        clash = next((port for port in wanted if self._is_taken(node, port)), None)
+        clash = self._ports.clash(node, (port for pod in new for port in pod.host_ports))
         return None if clash is None else f"the room is gone on Node {node}: {clash.protocol} host port {clash.port}"
-
-    def _is_taken(self, node: str, port: HostPort) -> bool:
-        addresses = self._ports.get((node, port.protocol, port.port), ())
-        return any(port.clashes(port._replace(ip=each)) for each in addresses)
 
     def late_refusal(self, bind: PlannedBinding, pods: Mapping[Key, Pod], nodes: Mapping[str, Node]) -> str | None:
         """Why there is no room any more for a pod that holds some; None where there is, or where it holds none."""

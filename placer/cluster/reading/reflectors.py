@@ -61,7 +61,7 @@ class Reflectors:
     Attributes
     ----------
     kept
-        What is known of single objects.
+        Facts of single objects.
     """
 
     def __init__(self, server: Follower, changed: Changed = lambda *_: None, heard: Heard = lambda *_: None) -> None:

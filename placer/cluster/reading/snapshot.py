@@ -120,7 +120,7 @@ class Snapshot:
     gates
         Whether pods that have the hold gate alone are ours (``--enforce gates``).
     kept
-        What is known of its objects, and is kept from one reading to the next; None: nothing.
+        Facts of its objects that are kept from one reading to the next; None: none are.
     no_room
         Namespace to the pods of DaemonSets that are to come and for which no room is held, since it may hold no more.
     """
@@ -233,7 +233,7 @@ def take(
     served
         Which kinds there are; default: it is asked for.
     kept
-        What is known of objects from earlier snapshots; None: nothing is kept.
+        Facts of objects from earlier snapshots; None: none are kept.
 
     Raises
     ------

@@ -21,10 +21,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.binding_plan import BindingPlan, is_bound_alone, plan_bindings
 from placer.cluster.planning.gang_outcome import GangOutcome
 from placer.instance import GroupKey, Instance, Key, Pod
-from placer.instance.problem import group_of_one
 from placer.methods.process import ProcessEnd
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
@@ -179,15 +178,14 @@ def express(instance: Instance, placement: Placement, identities: Mapping[Key, I
     identities
         Of its pods.
     """
-    single = [bind for bind in placement.bindings if _is_single(instance.pods[bind.pod], bind, identities[bind.pod])]
+    single = [
+        bind
+        for bind in placement.bindings
+        if is_bound_alone(instance.pods[bind.pod], bind.numa_zones, identities[bind.pod].on_hold)
+    ]
     outranked = _Outranked(instance, placement, min((instance.pods[bind.pod].priority for bind in single), default=0))
     found = [bind for bind in single if not outranked(instance.pods[bind.pod].priority, bind.node)]
     return _standing(instance, found) or _standing(instance, _alone(instance, found)) or Placement()
-
-
-def _is_single(pod: Pod, bind: Binding, identity: Identity) -> bool:
-    """Whether a pod is bound by itself: no other one has to be before it or with it."""
-    return group_of_one(pod) is not None and not (bind.numa_zones or identity.on_hold or pod.app_group)
 
 
 def _alone(instance: Instance, bindings: Collection[Binding]) -> list[Binding]:

@@ -26,7 +26,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor, is_bound_alone
 from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
 from placer.cluster.reading.access import Right, allows
 from placer.cluster.reading.client import Writer
@@ -36,7 +36,6 @@ from placer.cluster.writing.breaker import Breaker
 from placer.cluster.writing.lease import HANDOVER
 from placer.errors import ClusterError
 from placer.instance import Instance, Key
-from placer.instance.problem import group_of_one
 
 if TYPE_CHECKING:
     from placer.cluster.planning.scheduler_cache import SchedulerCache
@@ -271,11 +270,9 @@ class _Execution:
 
     def _is_lone(self, batch: Batch) -> bool:
         """Whether it is a single pod that asks nothing of others and comes after none."""
-        if len(batch.bindings) > 1 or batch.bindings[0].by_release or batch.bindings[0].numa_zones:
-            return False
-        pod = self._instance.pods[batch.bindings[0].pod]
-        asks = pod.neighbours or pod.app_group is not None or batch.bindings[0].after is not None
-        return group_of_one(pod) is not None and not asks
+        bind, pod = batch.bindings[0], self._instance.pods[batch.bindings[0].pod]
+        asks = len(batch.bindings) > 1 or pod.neighbours or bind.after is not None
+        return not asks and is_bound_alone(pod, bind.numa_zones, bind.by_release)
 
     def _deaf(self) -> bool:
         """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
