@@ -11,6 +11,7 @@ from placer.instance import GroupKey
 from placer.instance.group_names import Selection, full_name
 from placer.manifests import from_documents
 from placer.preempt import group_named
+from tests.netdocs import app_group, member
 from tests.support import Document, instance_of, node, pod, pod_group
 
 COSCHEDULING = {
@@ -84,6 +85,12 @@ def test_a_group_is_found_by_the_name_of_its_workload(words: str) -> None:
     ]
     case = Case(from_documents(list(documents)))
     assert find_group(case, words).name in (name, "wait-x7k2f")
+
+
+def test_a_pod_is_found_by_the_name_of_its_app_group() -> None:
+    documents = [node("n1"), app_group("boutique", {"web": []}), member("web-7f", "web", app="boutique")]
+    for words in ("boutique", "default/boutique", "appgroup/boutique"):
+        assert find_group(Case(from_documents(list(documents))), words).name == "web-7f"
 
 
 def test_a_name_of_no_group_is_an_error() -> None:
