@@ -1,11 +1,8 @@
 """Orders in which a kubelet admits a set of pods: any, by creation time, only some, none (C10).
 
-Pods that fit together may still be refused, depending on the order. The kubelet sorts pods that arrive together by
-creation time, and those of the same second come in any order. So an order that always works is best, then one by
-creation time, then one in which each pod is bound after the kubelet's answer to the one before.
-
-Equal pods are counted, and the zones' room holds all that matters of earlier ones. So a handful of pods has few
-situations, and all are looked at, up to :data:`LIMIT`.
+The kubelet sorts pods that arrive together by creation time, and those of the same second come in any order. So an
+order that always works is best, then one by creation time, then one in which each pod is bound after the kubelet's
+answer to the one before. Equal pods are counted, so a handful of pods has few situations.
 """
 
 from __future__ import annotations
@@ -40,11 +37,9 @@ class Orders(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The answer of :func:`find_order`.
+    """The best ``orders`` that are known, and positions of the pods in an order that works; None with ``Orders.NONE``.
 
-    ``orders``: the best that is known. ``sequence``: positions of the pods in an order that works; by creation time
-    where that works. None with ``Orders.NONE``. ``proved``: whether nothing better holds; False where :data:`LIMIT`
-    ended a question.
+    ``proved``: whether nothing better holds; False where :data:`LIMIT` ended a question.
     """
 
     orders: Orders
@@ -72,12 +67,12 @@ def find_order(
     state
         Room of the zones before.
     pods
-        As this kubelet sees each; leave out pods that it does not align.
+        As this kubelet sees each; only those that it aligns.
     created
         Seconds.
     hint
-        Positions in an order that is tried first; empty: none. Pods of one container each that were given zones may be
-        bound in the order of these.
+        Positions in an order that is tried first. Pods of one container each that were given zones may be bound in the
+        order of these.
     tell_any
         Whether it matters if any order works; else ``Orders.CREATION`` may stand for both.
     limit
@@ -98,10 +93,7 @@ def find_order(
 
 
 def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
-    """An order in which pods of any age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
-
-    At most ``limit`` admissions are tried.
-    """
+    """An order in which pods of any age are admitted, after ``limit`` admissions at most; else ``Orders.NONE``."""
     search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
         sequence = search.some(())
@@ -111,8 +103,6 @@ def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, l
 
 
 class _OrderSearch:
-    """The pods of one node in classes of equal ones, large ones first."""
-
     def __init__(
         self, kubelet: PackedKubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int
     ) -> None:
@@ -124,7 +114,6 @@ class _OrderSearch:
         self.left = limit
 
     def by_creation(self) -> bool:
-        """Whether every order that keeps to creation times works."""
         self.left = self.limit
         states: set[State] | None = {self.state}
         for _, together in groupby(self.oldest_first, key=lambda index: self.created[index]):
@@ -132,7 +121,6 @@ class _OrderSearch:
         return states is not None
 
     def any_or_creation(self, tell_any: bool) -> tuple[Orders, tuple[int, ...], bool]:
-        """Where creation order works, whether any does: orders, sequence, proved."""
         if len(set(self.created)) <= 1:
             return Orders.ANY, self.oldest_first, True
         if not tell_any:
@@ -148,7 +136,6 @@ class _OrderSearch:
         return Orders.ANY if works else Orders.CREATION, self.oldest_first, True
 
     def some(self, hint: tuple[int, ...]) -> tuple[int, ...] | None:
-        """An order that works; None where there is none."""
         if self.kubelet.too_much(self.state, self.pods):
             return None
         for order in (hint, self.oldest_first, self.largest_first):
@@ -179,7 +166,6 @@ class _OrderSearch:
         return self.kubelet.admit_all(self.state, (self.pods[index] for index in order)) is not None
 
     def _finals(self, states: set[State], counts: _Counts) -> set[State] | None:
-        """None if a pod is refused in any situation."""
         level: dict[_Counts, set[State]] = {counts: states}
         for _ in range(sum(counts)):
             following: dict[_Counts, set[State]] = {}

@@ -31,12 +31,12 @@ MOST_ON_A_NODE = 4
 class Attraction:
     """The required terms of pod affinity of some classes (C12).
 
-    ``keys``: indices into ``DenseNeighbours.domain``, one per topology key. ``owners``, ``matched``: classes that have
-    the terms, and that match all of them; ascending. ``ground``: per key: domains with a running match. ``open``:
-    whether no running match is on a node with one of the keys, so that an owner that matches itself may be the first.
-    ``held``, ``held_firsts``: domains, one per key, of fixed owners that must stay admitted; and of those of which a
-    pod may be the first. Empty in a whole instance. ``lasting``: whether owners, and those held, run already: a match
-    has to be there, whenever it came (D5).
+    ``keys``: indices into ``DenseNeighbours.domain``. ``owners``, ``matched``: classes that have the terms, and that
+    match all of them; ascending. ``ground``: per key: domains with a running match. ``open``: whether no running match
+    is on a node with one of the keys, so that an owner that matches itself may be the first. ``held``, ``held_firsts``:
+    domains, one per key, of fixed owners that must stay admitted; and of those of which a pod may be the first. Empty
+    in a whole instance. ``lasting``: whether owners, and those held, run already: a match has to be there, whenever it
+    came (D5).
     """
 
     keys: tuple[int, ...]
@@ -92,7 +92,7 @@ def affinity_order(
     entries: Sequence[tuple[int, int]],
     numa: Kubelets | None = None,
 ) -> list[int] | None:
-    """Find an order of pods: places in ``entries``, first bound first; None where there is none, or none was found.
+    """Find an order of pods: places in ``entries``, first bound first; None where none was found.
 
     ``domain``: per topology key the domain of each node, -1 where it is in none. ``entries``: class and node of each
     pod, in an order that is kept where possible. ``numa``: kubelets that must admit the pods of their nodes in the
@@ -196,8 +196,6 @@ class _Stand:
 
 
 class _AffinityOrders:
-    """The search for an order of units: all pods of one class on one node."""
-
     def __init__(
         self, rows: Sequence[Attraction], domain: Domains, units: Sequence[tuple[int, int]], fixed: frozenset[int]
     ) -> None:
@@ -226,7 +224,6 @@ class _AffinityOrders:
         return found
 
     def find(self) -> list[int] | None:
-        """Find an order of all units."""
         there = [[set(domains) for domains in row.ground] for row in self.rows]
         return self._from(_Stand(list(range(len(self.units))), there, [not row.open for row in self.rows], []))
 
@@ -279,7 +276,6 @@ class _AffinityOrders:
         return all(domain in there for domain, there in zip(self.at[unit][number], stand.there[number], strict=True))
 
     def _choices(self, stand: _Stand) -> Iterator[int]:
-        """One per set of domains; first units that no others support."""
         seen: set[object] = set()
         found: list[tuple[bool, int]] = []
         for unit in stand.left:

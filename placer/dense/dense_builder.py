@@ -27,19 +27,17 @@ MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 
 
 def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
-    """Turn an instance into arrays; 5,000 nodes and 55,000 pods take about a second.
+    """Turn an instance into arrays.
 
     Left out are pods that can never be placed (unsupported, beyond their namespace's budget, with a resource that no
     node offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become
-    ready. Rules and values of the rest are unchanged. ``running`` is for
-    :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods that run in truth.
+    ready. Rules and values of the rest are unchanged. ``running``: as in
+    :class:`placer.dense.dense_neighbours.NeighbourKinds`.
     """
     return _DenseBuilder(instance, running).build()
 
 
 class _NodeOrder:
-    """The node order in which every HyperNode is a slice, and the tree's arrays as in :class:`placer.dense.Dense`."""
-
     def __init__(self, instance: Instance) -> None:
         self._tree = instance.topology
         self.nodes: list[str] = []
@@ -90,7 +88,6 @@ class _NodeOrder:
         return np.array([root if name is None else index[name] for name in self._leaf_names], dtype=np.int64)
 
     def span_leaf(self) -> npt.NDArray[np.int64]:
-        """int64, shape (nodes,): the leaf domain, and a number of its own for each node that has none."""
         leaf = self.leaf()
         alone = leaf == len(self._tree.hyper_nodes)
         leaf[alone] += np.arange(int(alone.sum()))
@@ -98,8 +95,6 @@ class _NodeOrder:
 
 
 class _DenseBuilder:
-    """The steps of :func:`make_dense`; each fills fields that the next ones need."""
-
     def __init__(self, instance: Instance, running: Collection[Key]) -> None:
         self.instance = instance
         self.order = _NodeOrder(instance)

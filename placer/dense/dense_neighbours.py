@@ -59,8 +59,7 @@ NEIGHBOUR_RULES = {
 class Repulsion:
     """A required term of pod anti-affinity among classes (C13), or of exclusive Jobs of JobSets (C15).
 
-    ``key`` is an index into ``DenseNeighbours.domain``; ``owners`` have the term, ``matched`` classes are meant;
-    ascending.
+    ``key``: index into ``DenseNeighbours.domain``. ``owners`` have the term, ``matched`` are meant; ascending.
     """
 
     key: int
@@ -76,21 +75,19 @@ class Repulsion:
 
 @dataclass(frozen=True)
 class SpreadRow:
-    """A spread constraint of some classes (C14).
+    """A spread constraint of the classes ``owners``, which counts the pods of ``matched`` (C14); classes ascend.
 
     Parameters
     ----------
     key
         Index into ``DenseNeighbours.domain``.
-    owners, matched
-        Classes that have the constraint, and that it counts; ascending.
     skew
         By how many pods a domain may exceed the one with the fewest.
     counted
         bool, shape (nodes,): nodes that count.
     before
-        Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
-        of its nodes and those held, and one other domain with the fewest.
+        Every domain that counts, ascending, to the pods counted there already. A part of an instance has those of its
+        nodes and those held, and one other domain with the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
@@ -117,8 +114,8 @@ class DenseNeighbours:
     """Demands of classes on each other.
 
     ``domain``: per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none. ``shut``: rule to
-    one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing
-    labels close to it; None: none of them.
+    one entry per kind (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing labels close
+    to it; None: none of them.
     """
 
     domain: tuple[IntArray, ...]
@@ -242,7 +239,7 @@ class DenseNeighbours:
         return joined_classes(map(set, self._members))
 
     def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
-        """Find an order in which each pod is admitted (C12): :func:`placer.dense.affinity_orders.affinity_order`."""
+        """:func:`placer.dense.affinity_orders.affinity_order` by the rows that are not ``lasting``."""
         rows = [row for row in self.attractions if not row.lasting]
         return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
 
@@ -287,11 +284,9 @@ class Signature(NamedTuple):
 class NeighbourKinds:
     """Kinds of pods by their demands on others and others' on them, and the rows about them.
 
-    Pods that differ only by labels that nothing looks at are of one kind.
-
-    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
-    ones only D5 is asked (their near pods last) and that new pods keep away; for bound ones the near pods have to last,
-    too.
+    Pods that differ only by labels that nothing looks at are of one kind. ``pods``: pending pods that may be placed.
+    ``nodes``: in tree order. ``running``: pods that run in truth: of pending ones only D5 is asked and that new pods
+    keep away; for bound ones the near pods have to last, too.
     """
 
     def __init__(
@@ -336,7 +331,6 @@ class NeighbourKinds:
         return {key: frozenset(each) for key, each in found.items()}
 
     def _alike(self, term: AffinityTerm | SpreadLimit | tuple[AffinityTerm, ...], meant: int) -> tuple[object, ...]:
-        """``meant`` is the id of the pods that the terms mean."""
         if isinstance(term, tuple):
             keys = dict.fromkeys(each.topology_key for each in term)
             return *keys, meant, id(self._standing.matching_all(each.pods for each in term))
@@ -354,7 +348,7 @@ class NeighbourKinds:
         return self._number.setdefault(signature, len(self._number))
 
     def rows(self, kinds: Sequence[int]) -> DenseNeighbours | None:
-        """Make the rows; ``kinds`` has the number of each class. None where no pod is of any kind."""
+        """The rows, where class ``i`` is of kind ``kinds[i]``; None where no pod is of any kind."""
         if not self._number:
             return None
         about = _KindClasses(self._number, kinds)
@@ -506,14 +500,11 @@ class NeighbourKinds:
 
 
 class _Closing:
-    """Nodes that are closed to a kind whatever is placed; equal arrays are shared."""
-
     def __init__(self, kinds: NeighbourKinds, attractions: Mapping[tuple[AffinityTerm, ...], Attraction]) -> None:
         self._kinds, self._attractions = kinds, attractions
         self._shared: dict[bytes, BoolArray] = {}
 
     def shut(self, kinds: Iterable[Signature]) -> dict[str, tuple[BoolArray | None, ...]]:
-        """Rule to the closed nodes of each kind."""
         found: dict[str, list[BoolArray | None]] = {rule: [] for rule in NEIGHBOUR_RULES}
         for neighbours, meant, running in kinds:
             keeping = [number for name, number in meant if name == "keeps"]
@@ -538,7 +529,6 @@ class _Closing:
         return self._share(found)
 
     def by_anti_affinity(self, neighbours: Neighbours, keeping: Iterable[int]) -> BoolArray | None:
-        """C13: domains of pods that its own terms mean, and of pods whose terms mean it."""
         found: BoolArray | None = None
         closed = [(term, self._kinds.repelled(term)) for term in neighbours.anti_affinity]
         closed += map(self._kinds.keeping, keeping)
@@ -549,11 +539,9 @@ class _Closing:
         return self._share(found)
 
     def by_spread(self, neighbours: Neighbours) -> BoolArray | None:
-        """C14: nodes that lack a key."""
         return self._share(self._kinds.without_label(limit.topology_key for limit in neighbours.spread))
 
     def by_unit(self, neighbours: Neighbours) -> BoolArray | None:
-        """C7 by label: nodes that lack a key; of a unit that runs already, all outside its domain."""
         found = self._kinds.without_label(unit.topology_key for unit in neighbours.units)
         for unit in neighbours.units:
             allowed = self._kinds.units.allowed(unit)
@@ -563,9 +551,6 @@ class _Closing:
         return self._share(found)
 
     def by_exclusion(self, neighbours: Neighbours, *, running: bool) -> BoolArray | None:
-        """C15: domains of other units that are exclusive in the same key; for a JobSet's pod those of Jobs that it
-        keeps off.
-        """
         units, found = self._kinds.units, None
         closed = [(unit.topology_key, units.taken(unit)) for unit in neighbours.units]
         closed += [(job.topology_key, units.beside(job)) for job in neighbours.jobs if not running]

@@ -1,7 +1,5 @@
-"""Eligibility (C3) of many constraints on many nodes at once.
-
-The meaning is :meth:`placer.instance.Constraints.admits`; here each distinct requirement is looked up once as a row of
-booleans over all nodes. A test compares the two.
+"""Eligibility (C3) of many constraints on many nodes at once, as :meth:`placer.instance.Constraints.admits` says of
+one.
 """
 
 from __future__ import annotations

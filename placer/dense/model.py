@@ -58,16 +58,12 @@ class PodClass:
     mask
         Row of ``Dense.masks`` (C3).
     host_ports
-        Ports of each; not empty: at most one per node.
+        Not empty: at most one per node.
     daemon
         Does not make its node count as used (O4).
-    queue
-        None: in none.
-    zones
-        Number of their demands on NUMA zones, equal for equal demands; -1: C10 does not concern them.
-    neighbours
-        Number of their demands on other pods and of others' on them (C7 by label, C12 to C15), equal where both are;
-        -1: none.
+    zones, neighbours
+        Numbers of their demands on NUMA zones (C10), and of those on and of other pods (C7 by label, C12 to C15); -1:
+        none.
     """
 
     pods: tuple[Key, ...]
@@ -98,10 +94,9 @@ class PodClass:
 class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
-    ``limit``: highest tier that its placed pods may span; None: no limit, or none below the virtual root's. ``wanted``:
-    whether it counts in O2 (it has a networkTopology). ``bound``: node indices of its running pods, one per pod; -1: a
-    node that is not in the instance. ``lost_leaves``: distinct nodes outside the instance that they run on: each is a
-    leaf of its own in ``span``.
+    ``limit``: highest tier that its placed pods may span; None: no limit below the virtual root's. ``wanted``: whether
+    it counts in O2. ``bound``: nodes of its running pods, one per pod; -1: absent. ``lost_leaves``: distinct absent
+    nodes that they run on: each is a leaf of its own in ``span``.
     """
 
     classes: tuple[int, ...]
@@ -128,10 +123,9 @@ class DenseGroup:
     """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
     ``Dense``.
 
-    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role, only roles that need any.
-    ``short_by_policy``: policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not
-    counted) must still become ready; only policies that need any. ``priority``, ``created``: higher and older first.
-    ``need_weight``: micro-nodes that ``admitted`` counts where the group is ready.
+    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role. ``short_by_policy``: policy
+    index to how many of ``sub_groups`` with ``short`` above 0 must still become ready. ``need_weight``: micro-nodes
+    that ``admitted`` counts where the group is ready.
     """
 
     key: GroupKey
@@ -160,10 +154,9 @@ class QueueRow:
 class Domains:
     """The tier tree as arrays; the last index is the virtual root.
 
-    Every domain holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier.
-
-    ``names``: HyperNode names; None for the virtual root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape
-    (domains,); ``parent`` of the virtual root is -1. ``used``: bool, shape (domains,): not empty before (O4).
+    Domain ``d`` holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier. ``names``: None for the virtual
+    root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape (domains,); ``parent`` of the virtual root is -1.
+    ``used``: bool, shape (domains,): not empty before (O4).
     """
 
     names: tuple[str | None, ...]
@@ -201,8 +194,6 @@ class Dense:
         nodes       ("n1", "n2")
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
         classes     trainers: pods of group 0; the server: the pod of group 1
-        groups      the gang, of classes (0,); the server, of classes (1,)
-        scopes      nodes that pods of one gang or subgroup are to share: one domain, few leaves (C7, O2)
 
     Parameters
     ----------
@@ -211,7 +202,7 @@ class Dense:
     resources
         Those that some placeable pod requests.
     scale
-        int per resource: amounts are divided by it (their greatest common divisor, so nothing is lost).
+        int per resource: amounts are divided by it.
     free
         int64, shape (nodes, resources): room left, scaled, never negative, cut at the sum of all requests.
     masks
@@ -219,15 +210,11 @@ class Dense:
     leaf
         int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
     span_leaf
-        int64, shape (nodes,): the same for ``span``; nodes in no HyperNode have one each.
+        The same for ``span``; nodes in no HyperNode have one each.
     node_used
         bool, shape (nodes,): not empty before (O4).
     classes
         Only those that can be placed.
-    scopes
-        Gangs and subgroups as C7 and O2 see them.
-    queue_rows
-        Rest of a queue's capability of one resource, and the classes that count against it (C11).
     ports
         Host ports taken on each node that has any.
     criteria
@@ -237,7 +224,7 @@ class Dense:
     exact
         Whether amounts are: else a bound from them may be too low, and proves nothing.
     constant_locality, constant_span, constant_network
-        Part of ``locality``, ``span`` and ``networkCost`` of scopes and calls without placeable pods.
+        Part of the value of scopes and calls without placeable pods.
     """
 
     nodes: tuple[str, ...]
@@ -312,8 +299,7 @@ class Dense:
     def fits(self, index: int, free: IntArray | None = None) -> IntArray:
         """How many pods of a class each node could take alone: int64, shape (nodes,), at most the size of the class.
 
-        Eligibility, resources, ports, zones and pods that run there count; ``free`` has shape (nodes, resources),
-        default ``self.free``.
+        ``free``: shape (nodes, resources); default ``self.free``.
         """
         room = self.free if free is None else free
         pod_class = self.classes[index]
@@ -391,7 +377,6 @@ class Dense:
         return Placement.of(ordered if self.neighbours is None else self._admitted(ordered, self.neighbours))
 
     def _admitted(self, pairs: Sequence[tuple[Key, str]], neighbours: DenseNeighbours) -> Sequence[tuple[Key, str]]:
-        """Pods are there before those that need them near (C12)."""
         if not neighbours.attractions:
             return pairs
         entries = [(self.class_of[pod], self.node_index[name]) for pod, name in pairs]
@@ -434,10 +419,7 @@ class Dense:
 
 
 def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
-    """Value of each of ``dense.criteria``, in their order, as :func:`placer.score.score` gives them.
-
-    The solution must keep the rules; gangs that are not ready count as not admitted.
-    """
+    """Value of each of ``dense.criteria`` as :func:`placer.score.score` gives it; the solution keeps the rules."""
     values: dict[str, Callable[[], Mapping[int | None, int]]] = {
         "admitted": lambda: _admitted(dense, solution),
         "placed": lambda: _placed(dense, solution),
@@ -452,10 +434,7 @@ def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
 
 
 def beats(dense: Dense, values: Sequence[int], others: Sequence[int], criteria: int | None = None) -> bool:
-    """Whether values are strictly better than others: the first difference decides, as in ``placement.better``.
-
-    Only so many of the first ``criteria`` count; None: all.
-    """
+    """Whether values are strictly better: the first difference decides, among the first ``criteria`` of them."""
     for (name, _), mine, other in zip(dense.criteria[:criteria], values, others, strict=criteria is None):
         if mine != other:
             return (mine > other) == (name in MAXIMISED)

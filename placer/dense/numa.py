@@ -38,11 +38,11 @@ class _KnownOrder(NamedTuple):
 class DenseNuma:
     """Kubelets, the room of their zones, and each class as each of them sees it.
 
-    ``kubelets``: one per kind of node. ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: a node where every
-    pod is admitted. ``start``: per node the room of its zones before any new pod; empty where the kind is -1.
-    ``units``: per class one of its pods for each kubelet; empty: nothing of it is aligned there. ``held``: node to new
-    pods that stay there whatever is decided, which are bound among the others in any order. ``asked``: per kubelet and
-    resource the need of all pods together: more room makes no difference.
+    ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: a node where every pod is admitted. ``start``: per
+    node the room of its zones before any new pod; empty where the kind is -1. ``units``: per class one of its pods for
+    each kubelet; empty: nothing of it is aligned there. ``held``: node to new pods that stay there whatever is decided,
+    which are bound among the others in any order. ``asked``: per kubelet and resource the need of all pods together:
+    more room makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -61,7 +61,6 @@ class DenseNuma:
         return {}
 
     def _crowd(self, node: int, pods: Sequence[Units]) -> object:
-        """Equal for equal pods on equal nodes."""
         return int(self.kind[node]), self.start[node], tuple(sorted(pods))
 
     def kubelet(self, node: int) -> PackedKubelet:
@@ -98,10 +97,7 @@ class DenseNuma:
         return [units for index, count in counts if (units := self.of(index, node)) for _ in range(count)]
 
     def order(self, node: int, pods: Sequence[Units]) -> tuple[int, ...] | None:
-        """Positions of all pods of a node, held ones included, in an order that is admitted; None where none was found.
-
-        The given order is tried first.
-        """
+        """Positions of all pods of a node, held ones too, in an order that is admitted; None where none is known."""
         known = self._known(node, pods)
         if known.sequence is None:
             return None
@@ -124,7 +120,6 @@ class DenseNuma:
         return known.sequence is None and known.proved
 
     def _known(self, node: int, pods: Sequence[Units]) -> _KnownOrder:
-        """Asked once about equal nodes."""
         kubelet, start, key = self.kubelet(node), self.start[node], self._crowd(node, pods)
         known = self._orders.get(key)
         if known is None or known.sequence is None:
@@ -137,9 +132,7 @@ class DenseNuma:
         return known
 
     def admits(self, node: int, counts: Iterable[tuple[int, int]]) -> bool:
-        """Whether an order was found in which the kubelet admits pods and those that stay; the given order is tried
-        first.
-        """
+        """Whether an order was found in which the kubelet admits pods and those that stay."""
         pods = self.pods(node, counts)
         return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
 
@@ -172,10 +165,8 @@ class DenseNuma:
         return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
 
     def ordered(self, solution: Solution) -> Solution | None:
-        """A solution in which each kubelet admits the pods of its node in their binding order; the given one goes
-        first.
-
-        It needs no further search for an order. None where :meth:`in_order` finds none for a node.
+        """A solution in which each kubelet admits the pods of its node in their binding order; None where none was
+        found.
         """
         order: dict[int, list[int]] = {}
         for node, counts in self.by_node(solution).items():
@@ -223,7 +214,7 @@ class DenseNuma:
     def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
         """The same over some nodes and classes, in that order; classes may repeat.
 
-        ``held`` is node, by its number *there*, to new pods that stay.
+        ``held``: node, by its number *there*, to new pods that stay.
         """
         return replace(
             self,
