@@ -1,9 +1,8 @@
 """Least cost of calls (O3): of running pods, and where every pod is placed that can be.
 
-A new pod costs at least as much next to running pods as on the best node for it alone. Workloads connected by calls
-hang together: pods that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the
-others as the thinnest cut. Those pairs cost at least the cheapest way between two nodes, or between two areas. Where
-the fewest cut pairs are known (:mod:`placer.bounds.splits`), these count.
+A new pod costs at least as much next to running pods as on the best node for it alone. Pods of workloads connected by
+calls that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the others as the
+thinnest cut. Where the fewest cut pairs are known (:mod:`placer.bounds.splits`), these count.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LARGE = 2**31
 
 
 def standing_cost(dense: Dense) -> int:
-    """O3 of running pods alone: new ones can only add to it."""
+    """O3 of running pods alone."""
     return dense.constant_network + (dense.network.total_cost(()) if dense.network is not None else 0)
 
 
@@ -44,7 +43,7 @@ class _Bond(NamedTuple):
 
 
 class CallCosts:
-    """Least costs of the calls of each AppGroup, where so many pods (``sizes``) of each class are placed."""
+    """Least costs of the calls of each AppGroup, where ``sizes`` pods of each class are placed."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, sizes: Sequence[int]) -> None:
         self.dense, self.network, self.sizes = dense, network, sizes
@@ -158,5 +157,4 @@ def _fewest(asked: IntArray, rooms: IntArray) -> int:
 
 
 def _cut(pieces: int, cut: int) -> int:
-    """The pieces hang together, and each is cut off from the others."""
     return 0 if pieces < 2 else max(pieces - 1, -(-pieces * cut // 2))

@@ -1,9 +1,9 @@
-"""Bounds by counting: they cost no search.
+"""Bounds by counting: sums of requests are compared with all room, by the fraction: amounts, and pieces of one size.
 
-Sums of requests are compared with all room, by the fraction: amounts, and pieces of one size. A group counts with the
-least that makes it ready, and nothing counts that cannot be placed alone (:mod:`placer.bounds.standalone`). Room that
-higher priorities must take, by their values, is gone for the others. Minimised values have bounds where every pod is
-placed that can be; numbers of nodes and HyperNodes also where some wait.
+A group counts with the least that makes it ready, and nothing counts that cannot be placed alone
+(:mod:`placer.bounds.standalone`). Room that higher priorities must take, by their values, is gone for the others.
+Minimised values have bounds where every pod is placed that can be; numbers of nodes and HyperNodes also where some
+wait.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ __all__ = [
 class NamedBound:
     """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
-    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
-    ``bound``: in the unit of the value. ``by``: name of the argument. ``context``: empty where the bound holds for
-    every placement.
+    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities. ``by``: name of
+    the argument. ``context``: empty where the bound holds for every placement.
     """
 
     criterion: int | None
@@ -69,9 +68,7 @@ def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
 
 @dataclass(frozen=True)
 class _FractionalItems:
-    """Things that are taken by the fraction.
-
-    ``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
+    """``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
     ``most``: the weight that neighbours leave, room apart.
     """
 
@@ -111,13 +108,11 @@ class VolumeBounds:
                         yield RoomMeasure(resource, size, masks)
 
     def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most need weight of groups of a priority, and the name of the argument; ``reached``: placed weight of
-        others.
-        """
+        """Most need weight of groups of a priority, and the argument; ``reached``: placed weight of other priorities."""
         return self._most(self._groups_of(priority), reached)
 
     def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most weight of pods of a priority (None: of all), and the name of the argument; as :meth:`admitted`."""
+        """Most weight of pods of a priority (None: of all), and the argument; as :meth:`admitted`."""
         return self._most(self._pods_of(priority), reached)
 
     def _groups_of(self, priority: int) -> _FractionalItems:
@@ -204,10 +199,8 @@ def _least_float(weights: IntArray, costs: IntArray, value: int) -> float:
 
 
 def _most_weight(weights: IntArray, costs: IntArray, room: int) -> int:
-    """Most weight for so much cost.
-
-    The price q of a unit of cost is the ratio of the item that fits in part. Any price at all gives a bound, the sum
-    over items of max(0, weight - q cost) plus q room, so rounding in the ratios cannot make it wrong.
+    """Any price q of a unit of cost gives a bound, the sum over items of max(0, weight - q cost) plus q room, so
+    rounding cannot make it wrong. The ratio of the item that fits in part is taken.
     """
     order = _order(weights, costs)
     split = order[min(int(np.searchsorted(np.cumsum(costs[order]), room, side="right")), len(order) - 1)]
@@ -242,20 +235,15 @@ class _Bins:
 
     @classmethod
     def of(cls, whole: IntArray, rooms: IntArray) -> _Bins:
-        """Bins with these rooms, shape (measures, bins), of so much room in all, shape (measures,)."""
         return cls(whole - rooms.sum(axis=1), np.cumsum(-np.sort(-rooms, axis=1), axis=1))
 
     def fewest(self, measure: int, asked: float) -> int:
-        """Fewest that hold a request beyond the room elsewhere; all of them where even that is too little."""
         sums, left = self.inside[measure], asked - int(self.outside[measure])
         return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
 
 
 class OpenedBounds:
-    """Fewest empty nodes, and empty domains, that hold so much placed weight.
-
-    Pods that make no node count as used must not be in ``volume``.
-    """
+    """Fewest empty nodes, and empty domains, that hold so much placed weight; ``volume`` has no daemons."""
 
     def __init__(self, volume: VolumeBounds) -> None:
         self.volume, self.dense = volume, volume.alone.dense
@@ -493,9 +481,7 @@ def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[i
 
 
 def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
-    """Bounds that exceed those for every placement, criterion by criterion, from the ``values`` of the answer in
-    hand.
-    """
+    """Bounds that exceed those for every placement, from the ``values`` of the answer in hand."""
     dense = counting.dense
     priorities = {group.priority for group in dense.groups}
     seen: set[int] = set()
@@ -552,11 +538,7 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
 
 
 def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
-    """Bounds on each value among the placements that equal ``values`` on the values before it.
-
-    They are those of :func:`named_bounds`, or better ones: from the room that the values before take, or since these
-    tell that every pod is placed that can be, or that nothing can be better.
-    """
+    """Bounds on each value among the placements that equal ``values`` on the values before it."""
     return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
 
 
@@ -581,18 +563,13 @@ def _standing(counting: CountingBounds, name: str) -> int:
 def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBound]) -> NamedBound | None:
     """Bound the placed weight of every placement that is at least as good as the answer in hand.
 
-    A placement that is worse in the order of the objective may weigh more (one large job of low priority for a small
-    urgent one) and is no answer. Those that are as good equal the answer on the proved values, from the first on, and
-    keep the bound of the first that is not proved. The result is the least of the bound on the sum and the sum of the
-    bounds on ``placed`` of each priority, named by the argument (the last of several).
+    A placement that is worse in the order of the objective may weigh more and is no answer. Those that are as good
+    equal the answer on the proved values, from the first on, and keep the bound of the first that is not proved. The
+    result is the least of the bound on the sum and the sum of the bounds on ``placed`` of each priority, named by the
+    last argument. None where nothing is proved of some priority, or ``placed`` is no criterion.
 
     ``values``: of the answer in hand; empty where there is none: then of every placement. ``bounds``: all that were
     proved, for any answer.
-
-    Returns
-    -------
-    NamedBound or None
-        None where nothing is proved of some priority, and where ``placed`` is no criterion.
     """
     placed = [criterion for criterion, (name, _) in enumerate(dense.criteria) if name == "placed"]
     if not placed:
@@ -606,8 +583,6 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
 
 
 class _ProvedLevels:
-    """Bounds by criterion, as far as they hold for all placements that are at least as good as the answer."""
-
     def __init__(self, dense: Dense, values: Sequence[int], bounds: tuple[NamedBound, ...]) -> None:
         self.dense, self.values, self.bounds = dense, tuple(values), bounds
         self.elastic = counting_of(dense).elastic if bounds else frozenset[int]()
@@ -621,7 +596,7 @@ class _ProvedLevels:
         return best is not None and best.bound == self.values[criterion]
 
     def best(self, criterion: int) -> NamedBound | None:
-        """Best bound of a value; one that was proved for an answer counts where all values before it are proved."""
+        """One that was proved for an answer counts where all values before it are proved."""
         contexts = [()] if criterion > self.proved else [(), self.values[:criterion]]
         found = [bound for bound in self.bounds if bound.criterion == criterion and bound.context in contexts]
         sign = 1 if self.dense.criteria[criterion][0] in MAXIMISED else -1

@@ -1,14 +1,12 @@
 """Bounds by linear programming over shapes of pods and classes of nodes: all room at once, groups by the fraction.
 
-Columns: ready groups per class of equal ones; unless placed whole, ready subgroups per class and placed pods per class,
-so that optional pods are apart from needed ones; pods of each shape in each class of nodes. Rows: C5, C6, C11, room of
-each node class (C2, C3), and the roomiest domain for pods that must share one (C7).
+Columns: ready groups per class of equal ones; unless placed whole, ready subgroups per class and placed pods per class;
+pods of each shape in each class of nodes. Rows: C5, C6, C11, room of each node class (C2, C3), and the roomiest domain
+for pods that must share one (C7).
 
 Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
-up to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s)
-per node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per
-group or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too
-many to list; those that a point of the program breaks are found and added.
+up to at most that of their room: on the nodes of a class, and in the domains within a tier limit. Those that a point of
+the program breaks are found and added.
 """
 
 from __future__ import annotations
@@ -50,12 +48,11 @@ class NodeClasses:
     """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
 
     The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
-    nodes, so no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are
-    put together.
+    nodes, so no placement is lost.
 
     ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
-    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources):
-    room that pods can use. ``held``: shape to int64, shape (classes,): pods of it alone that have room.
+    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources).
+    ``held``: shape to int64, shape (classes,): pods of it alone that have room.
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -73,7 +70,6 @@ class NodeClasses:
         self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
 
     def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
-        """By eligibility if that is not too many, then by free room."""
         if len(kinds) <= most:
             return [kinds[index : index + 1] for index in range(len(kinds))]
         sets = partition_rows(np.packbits(self.shapes.allowed[:, kinds], axis=0).T).of
@@ -95,14 +91,13 @@ class NodeClasses:
         return float(unequal[resource]), resource
 
     def _halves(self, kinds: IntArray, resource: int) -> list[IntArray]:
-        """Both halves are not empty."""
         free = self.shapes.free[kinds, resource]
         middle = int(np.average(free, weights=self.shapes.nodes[kinds]))
         low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
         return [kinds[low], kinds[~low]]
 
     def sums(self, per_kind: IntArray) -> IntArray:
-        """Sum over the nodes of each class the amount of each kind: int64, shape (classes, ...)."""
+        """Sum over the nodes of each class: int64, shape (classes, ...)."""
         found = np.zeros((self.number, *per_kind.shape[1:]), dtype=np.int64)
         useful = self.of_kind >= 0
         many = self.shapes.nodes[useful].reshape(-1, *(1 for _ in per_kind.shape[1:]))
@@ -116,9 +111,7 @@ Terms = dict[int, int]
 
 @dataclass(frozen=True)
 class DomainItem:
-    """Groups or subgroups that lie in one domain each; a unit of ``column`` is ``many`` of them, ``limit`` is the
-    tier.
-    """
+    """Groups or subgroups that lie in one domain each; a unit of ``column`` is ``many`` of them, ``limit`` is the tier."""
 
     column: int
     many: int
@@ -129,8 +122,8 @@ class DomainItem:
 class LpRelaxation:
     """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
 
-    ``program``: to be maximised with the terms of a value. ``items``: outermost scopes with a limit, each in one
-    domain. ``on``: shape and node class to the terms that count the pods of the shape there.
+    ``items``: outermost scopes with a limit, each in one domain. ``on``: shape and node class to the terms that count
+    the pods of the shape there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -171,7 +164,6 @@ class LpRelaxation:
             self.program.at_most({**pods, **dict.fromkeys(columns, -1)}, 0)
 
     def _rooms(self) -> None:
-        """C2: per node class and resource, sum over shapes of request(j) x(j, k) <= room(k)."""
         rows: dict[tuple[int, int], Terms] = defaultdict(dict)
         for (shape, where), terms in self.on.items():
             for resource, amount in enumerate(self.shapes.request[shape].tolist()):
@@ -195,8 +187,6 @@ class _Pods:
 
 
 class _Columns:
-    """Adds the columns of equal groups, and the rows that only these are in."""
-
     def __init__(self, to: LpRelaxation, group: EqualGroups) -> None:
         self.to, self.group, self.program = to, group, to.program
         self.many = len(group.members)
@@ -205,7 +195,6 @@ class _Columns:
         self.enough: dict[int, Terms] = defaultdict(dict)
 
     def add(self) -> None:
-        """Groups that are placed whole need one column; others one per class of equal subgroups and of pods."""
         group = self.group
         if group.need_weight:
             self.to.admitted[group.priority][self.ready] = group.need_weight
@@ -245,7 +234,6 @@ class _Columns:
         self._within(sub.region, self.group.region, pods, {enough: 1})
 
     def _pods_of(self, sub: SubGroupPods, many: int, gate: Terms) -> list[_Pods]:
-        """Behind a gate only ``size`` for each ready subgroup."""
         columns = [self.program.column(self.many * many * size) for size in sub.sizes]
         for column, size in zip(columns, sub.sizes, strict=True):
             if gate:
@@ -268,7 +256,6 @@ class _Columns:
         return taken
 
     def _within(self, region: Region, outer: Region, pods: Sequence[_Pods], gate: Terms) -> None:
-        """C7: pods of one domain take at most the room of the roomiest one."""
         if region is None or not pods:
             return
         rooms, shapes = self.to.alone.rooms, [one.shape for one in pods]
@@ -366,7 +353,6 @@ class Cuts:
                     yield _RowFamily(things, amounts, sizes, (pieces * self.shapes.nodes[kinds][:, None]).sum(axis=0))
 
     def _in_domains(self) -> Iterator[_RowFamily]:
-        """Groups and subgroups that may use some nodes only are counted apart, too."""
         items, pieces = self.to.items, list(self._pieces())
         needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
         for limit, allowed, inside in self._regions():
@@ -414,14 +400,12 @@ WORTH, PATIENCE = 1e-5, 3
 
 
 def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) -> Iterator[NamedBound]:
-    """Bounds on the values of O1 and on the placed weight, by a linear program over shapes and node classes.
+    """Bounds on the values of O1 and on the placed weight that exceed :func:`placer.bounds.bounds_for`, as soon as
+    known.
 
-    Each bound is yielded as soon as it is known, better ones later, and only where it exceeds
-    :func:`placer.bounds.bounds_for`: for the first value of O1 that no other bound meets, for the sum over all
-    priorities (criterion None, no context), then for each later value of O1, given the values in hand before it.
-
-    ``values``: of the answer in hand, one per criterion. ``seconds``: after so long nothing more is begun, and the
-    solver is stopped.
+    In this order: the first value of O1 that no other bound meets; the sum over all priorities (criterion None, no
+    context); each later value of O1, given the values in hand before it. ``values``: of the answer in hand, one per
+    criterion. ``seconds``: after so long the solver is stopped.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
 
@@ -443,7 +427,6 @@ class _LpSearch:
                 yield from self._criterion(criterion)
 
     def _open(self) -> list[int | None]:
-        """Values that are not met: the first, then the sum, then the other values."""
         found: list[int | None] = [
             criterion
             for criterion, (name, _) in enumerate(self.dense.criteria)

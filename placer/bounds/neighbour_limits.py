@@ -1,9 +1,8 @@
 """Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
 
-A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
-domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
-domain can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take
-room away. A term of which some pods may be on nodes without the label limits nothing here.
+No more pods that all repel each other are placed than there are domains with room for one. Spread pods (C14) are, in
+each domain, at most ``maxSkew`` more than the least that any domain can end with. Room is that for pods alone, since
+other new pods only take room away. A term of which some pods may be on nodes without the label limits nothing here.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ class NeighbourLimit:
 
 
 class NeighbourLimits:
-    """Limits by the rows of an instance; ``room`` is class to the pods that each node holds alone, int64, shape
-    (nodes,).
-    """
+    """Limits by the rows of an instance; ``room``: class to the pods that each node holds alone, int64, shape (nodes,)."""
 
     def __init__(self, dense: Dense, room: Callable[[int], IntArray]) -> None:
         self.dense, self._room = dense, room
@@ -67,7 +64,6 @@ class NeighbourLimits:
             yield NeighbourLimit(row.mutual, len(np.unique(domain[where])), hosts)
 
     def _spread(self, rows: DenseNeighbours, row: SpreadRow) -> Iterator[NeighbourLimit]:
-        """C14: in no domain more than the least that one of them can end with, and ``maxSkew``."""
         mine = tuple(sorted({*row.owners} & {*row.matched}))
         if not mine or not row.before:
             return
@@ -86,7 +82,6 @@ class NeighbourLimits:
         return sums.astype(np.int64)
 
     def _rooms(self, rows: DenseNeighbours, classes: Iterable[int]) -> IntArray:
-        """Shape (nodes,), int64."""
         found: IntArray = np.zeros(len(self.dense.nodes), dtype=np.int64)
         of_shape: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index in classes:

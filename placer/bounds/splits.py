@@ -3,9 +3,8 @@
 An AppGroup alone on nodes as wide as the widest costs no more than in any placement. So the calls that its cheapest
 split cuts, each at the least cost between two nodes, are a bound on ``networkCost``.
 
-Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed,
-since others are several parts on one node. A split uses no more pods of a type than there are and keeps the most calls
-inside:
+Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed. A
+split uses no more pods of a type than there are and keeps the most calls inside:
 
     maximise    sum over parts of pairs(part) * uses(part)
     subject to  sum over parts of part[type] * uses(part) <= pods of the type
@@ -61,14 +60,9 @@ SIMPLE, FINE = (60, 1000), 2**20
 class CallingPods:
     """Pending pods of an AppGroup by type, and who calls whom.
 
-    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,):
-    its pods. ``requests``: int64, shape (types, resources): of one of them. ``masks``: per type the row of
-    ``Dense.masks``. ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
-
-    Examples
-    --------
-    Three pods of ``web`` call two of ``db``: ``counts`` is ``[3, 2]``, ``calls`` is ``[[0, 1], [0, 0]]``, and there are
-    six ``pairs``.
+    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,).
+    ``requests``: int64, shape (types, resources): of one pod. ``masks``: per type the row of ``Dense.masks``.
+    ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -99,13 +93,13 @@ class CallingPods:
         )
 
     def inside(self, parts: IntArray) -> IntArray:
-        """Calls inside of each part: int64, shape (parts,); ``parts`` has the shape (parts, types)."""
+        """Calls inside of each part: int64, shape (parts,); ``parts``: shape (parts, types)."""
         found: IntArray = ((parts @ self.calls) * parts).sum(axis=1)
         return found
 
 
 def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    """Count the pods of some classes of one AppGroup by type; ``calls`` are the AppGroup's."""
+    """Count the pods of some classes of one AppGroup by type."""
     types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
     for index in classes:
         one = dense.classes[index]
@@ -163,22 +157,9 @@ class WidestNodes:
 class Splits:
     """The connected parts of an AppGroup, their losses, and the cheapest split.
 
-    Parameters
-    ----------
-    parts
-        int64, shape (parts, types).
-    losses
-        int64, shape (parts,), at least 0, in ``unit`` to a call.
-    slack
-        Sum of the losses of a split that cuts ``least`` calls.
-    unit
-        Denominator of losses.
-    least
-        No split cuts fewer calls.
-    cheapest
-        Rows of ``parts`` of a split that cuts ``least`` calls; None where the search was cut short.
-    work
-        Deterministic time of the search.
+    ``parts``: int64, shape (parts, types). ``losses``: int64, shape (parts,), at least 0, in ``unit`` to a call.
+    ``slack``: sum of the losses of a split that cuts ``least`` calls. No split cuts fewer. ``cheapest``: rows of
+    ``parts`` of such a split; None where the search was cut short. ``work``: deterministic time of the search.
     """
 
     graph: CallingPods
@@ -196,12 +177,12 @@ class Splits:
         return self.graph.inside(self.parts)
 
     def parts_within(self, extra: int) -> IntArray:
-        """The parts of all splits that cut at most so many calls beyond the least: int64, shape (parts, types)."""
+        """The parts of all splits that cut at most ``extra`` calls beyond the least: int64, shape (parts, types)."""
         return self.parts[self.losses <= self.slack + extra * self.unit]
 
 
 def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
-    """Find the cheapest split; None where the AppGroup has too many parts to look at, or a pod that fits nowhere."""
+    """Find the cheapest split; None where there are too many parts to look at, or a pod fits nowhere."""
     parts = _connected_parts(graph, widest)
     if parts is None or not parts.any(axis=0).all():
         return None
@@ -295,7 +276,6 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.N
 
 
 def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
-    """In whole numbers no part may be worth less than the calls inside of it."""
     for most in SIMPLE:
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))
@@ -307,7 +287,7 @@ def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) ->
 
 
 class CoverSearch:
-    """Ways to put pods together from parts, each pod in one, by depth-first search of at most so many steps.
+    """Ways to put pods together from parts, each pod in one, by depth-first search of at most ``most`` steps.
 
     ``parts``: int64, shape (parts, types); ``losses``: int64, shape (parts,), at least 0.
     """
@@ -386,7 +366,7 @@ class AppGroupSplits:
         return self._graphs[app]
 
     def of(self, app: int) -> Splits | None:
-        """Splits of an AppGroup; None where it has too many parts to look at, or a pod that fits nowhere."""
+        """Splits of an AppGroup, as :func:`find_splits` finds them."""
         graph = self.graph(app)
         if graph.signature not in self._splits:
             found = self._splits[graph.signature] = find_splits(graph, self.widest)
@@ -394,7 +374,7 @@ class AppGroupSplits:
         return self._splits[graph.signature]
 
     def least(self, app: int) -> int:
-        """Calls of an AppGroup's pending pods that are between two nodes in every placement of all of them."""
+        """Calls of an AppGroup's pending pods between two nodes in every placement of all of them."""
         graph, splits = self.graph(app), self.of(app)
         if splits is not None:
             return splits.least
@@ -404,10 +384,9 @@ class AppGroupSplits:
         return self._least[graph.signature]
 
     def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
-        """Bound ``networkCost`` of all placements that place every pod: each AppGroup alone, in its cheapest split.
+        """Bound ``networkCost`` of all placements that place every pod, and whether all AppGroups were looked at.
 
-        AppGroups that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
-        Returned is the bound, and whether all were looked at.
+        Those that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
         """
         end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])

@@ -1,11 +1,9 @@
 """Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
 Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
-cores with it, 10 free cores are room for 2 GPUs.
-
-A group is put alone on the room that running pods leave, since other new pods only take room away: nodes, domains
-within the tier limits (C7), queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
-that no rule can tell apart are counted once; those that neighbours shut out are left out.
+cores with it, 10 free cores are room for 2 GPUs. A group is put alone on the room that running pods leave, since other
+new pods only take room away (C2 to C7, C11). Groups that no rule can tell apart are counted once; those that neighbours
+shut out are left out.
 """
 
 from __future__ import annotations
@@ -122,24 +120,25 @@ MOST_SETS = 48
 
 
 class Shapes:
-    """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there).
+    """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there), all
+    int64.
 
     Attributes
     ----------
     of_class
-        int64, shape (classes,): the shape of each class.
+        shape (classes,): the shape of each class.
     request
-        int64, shape (shapes, resources), scaled.
+        shape (shapes, resources), scaled.
     weight
-        int64, shape (shapes,): micro-nodes of one pod.
+        shape (shapes,): micro-nodes of one pod.
     mask
-        int64, shape (shapes,): row of ``Dense.masks``.
+        shape (shapes,): row of ``Dense.masks``.
     of_node
-        int64, shape (nodes,): the kind of each node.
+        shape (nodes,): the kind of each node.
     free
-        int64, shape (kinds, resources), scaled: room that pods can use (:func:`usable`).
+        shape (kinds, resources), scaled: room that pods can use (:func:`usable`).
     nodes
-        int64, shape (kinds,): how many nodes are of the kind.
+        shape (kinds,): how many nodes are of the kind.
     allowed
         bool, shape (masks, kinds): eligibility.
     """
@@ -171,7 +170,7 @@ class Shapes:
         return free
 
     def fits(self, shape: int) -> IntArray:
-        """Pods of a shape that a node of each kind holds alone, at most all pods: int64, shape (kinds,)."""
+        """Pods of a shape that a node of each kind holds alone: int64, shape (kinds,)."""
         return self._fits[shape]
 
     def _fits_of(self, shape: int) -> IntArray:
@@ -190,7 +189,7 @@ class Shapes:
         return count
 
     def at_least(self, shapes: IntArray, least: int) -> BoolArray:
-        """Whether a pod of each of some shapes takes the room of one of the shape ``least``: bool, shape (shapes,)."""
+        """Whether a pod of each of ``shapes`` takes the room of one of ``least``: bool, shape (shapes,)."""
         found: BoolArray = (self.request[shapes] >= self.request[least]).all(axis=1)
         found &= self.mask[shapes] == self.mask[least]
         ports = self._classes[least].host_ports
@@ -239,7 +238,7 @@ class Within:
     end: IntArray
 
     def sums(self, prefix: IntArray) -> IntArray:
-        """Sum inside each domain, from ``prefix``, shape (nodes + 1,), of sums node by node."""
+        """Sum inside each domain, from the sums ``prefix`` node by node, shape (nodes + 1,)."""
         found: IntArray = prefix[self.end] - prefix[self.begin]
         return found
 
@@ -325,11 +324,11 @@ class DomainRooms:
 
 @dataclass(frozen=True)
 class SubGroupPods:
-    """The pods of one subgroup, or those of a group that are in none.
+    """The pods of one subgroup, or those of a group that are in none (``policy`` -1).
 
-    ``policy``: -1: none. ``short``: new pods that it needs before it may have any; 0: none. ``region``: where all its
-    pods must be together. ``shapes``, ``roles``, ``rows``, ``sizes``: per class: shape, role ("" where the group asks
-    for none), queue rows, and how many pods there are or can be placed.
+    ``short``: new pods that it needs before it may have any. ``region``: where all its pods must be together. Per
+    class: ``shapes``, ``roles`` ("" where the group asks for none), queue ``rows``, and the ``sizes``: pods that there
+    are or can be placed.
     """
 
     policy: int
@@ -405,7 +404,6 @@ class EqualGroups:
         return found
 
     def _least_by_policy(self, costs: IntArray) -> IntArray:
-        """The cheapest subgroups of each policy, each with its cheapest pods."""
         of_policy: dict[int, list[IntArray]] = defaultdict(list)
         begin = 0
         for sub in self.sub_groups:
@@ -436,7 +434,7 @@ def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
 
 
 def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ...]:
-    """Find groups that no rule about placing can tell apart; ``shape_of``: int64, shape (classes,)."""
+    """Find groups that no rule about placing tells apart; ``shape_of``: int64, shape (classes,)."""
 
     def seen(index: int) -> tuple[int, str, tuple[int, ...], int]:
         one = dense.classes[index]
@@ -467,9 +465,8 @@ def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]])
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    ``groups``: equal groups, with the pods of each class that can be placed; groups that can never be ready are left
-    out. ``sizes``: int64, shape (classes,): most pods of each class that a placement has. ``neighbours``: limits by
-    neighbours.
+    ``groups``: equal groups, with the pods of each class that can be placed; only those that can be ready. ``sizes``:
+    int64, shape (classes,): most pods of each class that a placement has.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -500,7 +497,6 @@ class StandaloneLimits:
         return replace(group, members=tuple(members)) if out else group
 
     def _sizes(self, group: EqualGroups) -> IntArray:
-        """Counts the best of the domains where the group can be ready."""
         group = group.resized(self._by_nodes_and_queues(group))
         stands = [self._stands[sub, group.region] for sub in group.sub_groups]
         able = self._ready(group, stands)
@@ -541,7 +537,6 @@ class StandaloneLimits:
         return best.T
 
     def _ready(self, group: EqualGroups, stands: Sequence[IntArray]) -> BoolArray:
-        """C5, in each domain: bool, shape (domains,)."""
         pods = np.array([stand[0] for stand in stands])
         able: BoolArray = pods.sum(axis=0) >= max(1, group.short)
         roles = np.array([role for sub in group.sub_groups for role in sub.roles])
@@ -554,13 +549,11 @@ class StandaloneLimits:
         return able
 
     def _together(self, group: EqualGroups) -> BoolArray:
-        """bool, shape (domains,)."""
         measures = self.measures(group.shapes)
         least = group.least(self.rooms.costs(measures, group.shapes))
         return self._hold(least, measures, group.region, None)
 
     def _hold(self, least: IntArray, measures: Sequence[RoomMeasure], region: Region, outer: Region) -> BoolArray:
-        """``least`` has shape (measures,), the result (domains,)."""
         rooms = np.array([self.rooms.of(measure, region, outer) for measure in measures])
         held: BoolArray = np.logical_and.reduce(rooms >= least[:, None])
         return held
