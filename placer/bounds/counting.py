@@ -108,7 +108,7 @@ class VolumeBounds:
                         yield RoomMeasure(resource, size, masks)
 
     def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most need weight of groups of a priority, and the argument; ``reached``: placed weight of other priorities."""
+        """Most need weight of groups of a priority, and the argument; ``reached``: placed weight of others."""
         return self._most(self._groups_of(priority), reached)
 
     def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:

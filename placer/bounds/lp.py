@@ -111,7 +111,7 @@ Terms = dict[int, int]
 
 @dataclass(frozen=True)
 class DomainItem:
-    """Groups or subgroups that lie in one domain each; a unit of ``column`` is ``many`` of them, ``limit`` is the tier."""
+    """Groups or subgroups that lie in one domain each, ``many`` per unit of ``column``; ``limit`` is the tier."""
 
     column: int
     many: int

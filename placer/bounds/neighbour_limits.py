@@ -37,7 +37,7 @@ class NeighbourLimit:
 
 
 class NeighbourLimits:
-    """Limits by the rows of an instance; ``room``: class to the pods that each node holds alone, int64, shape (nodes,)."""
+    """Limits by the rows; ``room``: class to the pods that each node holds alone, int64, shape (nodes,)."""
 
     def __init__(self, dense: Dense, room: Callable[[int], IntArray]) -> None:
         self.dense, self._room = dense, room

@@ -1,9 +1,9 @@
 """A process that forks children with the modules of a search loaded: loading them takes a second, a fork milliseconds.
 
 A process starts its server with its first child and keeps it. Both ends speak by a socket, one request at a time: the
-name of a module, with the child's descriptors beside it, is answered by the child's pid; a pid by how that child ended.
-The server has one thread and runs nothing of a user's. It ends when its socket is closed, so never after its parent;
-each child watches its standard input, which the parent keeps open, and ends with it, too.
+name of a module, with the child's descriptors, is answered by the child's pid; a pid by how that child ended. The
+server has one thread and runs nothing of a user's. It ends when its socket is closed, so never after its parent; each
+child watches its standard input, which the parent keeps open, and ends with it, too.
 """
 
 from __future__ import annotations
@@ -51,12 +51,10 @@ class ForkServer:
         self._channel: socket.socket | None = None
 
     def fork(self, module: str, most: int | None, files: Sequence[int], deadline: float | None) -> Child:
-        """Fork a child that runs the :func:`task` which it reads from the first descriptor.
+        """Fork a child that imports ``module`` and runs the :func:`task` which it reads from the first descriptor.
 
         Parameters
         ----------
-        module
-            What the child will import.
         most
             Bytes of memory that the child may take; None: no limit.
         files
@@ -79,14 +77,14 @@ class ForkServer:
             raise ChildProcessError("the server of the searches ended twice") from error
 
     def wait(self, pid: int) -> int | None:
-        """Give the exit status of a child when it has ended, negative for a signal; None where nobody knows."""
+        """Exit status of a child when it has ended, negative for a signal; None: unknown."""
         with contextlib.suppress(EOFError):
             status = self._ask(pid)
             return None if status == _UNKNOWN else status
         return None
 
     def stop(self) -> None:
-        """End the server; its children go on."""
+        """End the server; its children continue."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         if channel is not None:
@@ -149,7 +147,7 @@ class Child:
         self._ended = False
 
     def wait(self) -> int | None:
-        """Give its exit status when it has ended, negative for a signal; None where nobody knows."""
+        """Exit status when it has ended, negative for a signal; None: unknown."""
         if not self._ended:
             self._status, self._ended = self._server.wait(self._pid), True
         return self._status
@@ -168,15 +166,7 @@ atexit.register(SERVER.stop)
 
 
 def task(target: str, arguments: tuple[Any, ...]) -> bytes:
-    """What a child reads: directory, environment and path of modules to run in; then its function with its arguments.
-
-    Parameters
-    ----------
-    target
-        ``package.module:function``.
-    arguments
-        Picklable.
-    """
+    """Directory, environment and path of modules to run in; then ``package.module:function`` with its arguments."""
     directory = None
     with contextlib.suppress(OSError):  # it was deleted
         directory = os.getcwd()
@@ -240,7 +230,6 @@ def _be_child(files: Sequence[int], most: int | None) -> NoReturn:
 
 
 def _run_task(descriptor: int) -> None:
-    """Read the task from standard input, run it, write events and finally its return value to the given descriptor."""
     answers = os.fdopen(descriptor, "wb")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as source:
         directory, environment, path = _next(source)

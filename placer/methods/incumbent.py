@@ -19,18 +19,15 @@ class Incumbent:
 
     Parameters
     ----------
-    dense
-        The instance.
     began
         ``time.monotonic()`` of the beginning of the call, for the trace.
     watch
-        Called with every new point of the trace (progress); None: progress is not shown.
+        Called with every new point of the trace.
 
     Attributes
     ----------
     fullest
-        The last of the solutions with the most pods that were the best: a search that decides a priority without what
-        lower ones have tells better ones in which their pods are missing.
+        The last of the solutions with the most pods that were the best: better ones may lack pods of low priority.
     """
 
     def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:
@@ -64,7 +61,7 @@ class Incumbent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is a solution, with its own values: work on it may have been broken off anywhere."""
+        """Whether there is a solution with its own values: work on it may have been broken off anywhere."""
         return self.solution is not None and score_solution(self._dense, self.solution) == self.values
 
     def settle(self) -> None:
@@ -86,10 +83,7 @@ class Incumbent:
             self.add_bounds(event)
 
     def add_bounds(self, *bounds: BoundFound) -> None:
-        """Take bounds; whether one counts is decided by the values it was proved for.
-
-        None does where amounts are so large that the arrays are not exact.
-        """
+        """Take bounds, none where the arrays are not exact; which one counts is decided by the values in hand."""
         if not self._dense.exact:
             return
         before = self.bounds()
@@ -102,7 +96,7 @@ class Incumbent:
         return [self._best(criterion) for criterion in range(len(self._dense.criteria))]
 
     def weight_bound(self) -> Bound | None:
-        """Best bound on the placed weight of all priorities in placements no worse than the one in hand."""
+        """Best bound on the placed weight in placements no worse than the one in hand."""
         found = weight_bound(self._dense, self.values, self._bounds)
         return None if found is None else Bound(found.bound, found.by)
 

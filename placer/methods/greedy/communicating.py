@@ -1,8 +1,7 @@
 """Pods that call each other: areas first, then the nodes in them, with callers and callees on one node (C8, C9, O3).
 
 Areas are chosen by counting, before any node is. Depth-first search over colocation components, that is, pods which
-some chain of calls keeps in one area, makes drafts; where all of them leave pods out, tabu repair starts from them: the
-pods left out are put where they break least, then pods are moved until nothing is broken.
+some chain of calls keeps in one area, makes drafts. Where all of them leave pods out, tabu repair starts from them.
 
 Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989): the best move is made even where it is no
 gain, and pods do not go back for some steps.
@@ -63,17 +62,7 @@ def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[Lot]:
 
 
 class AreaRoom:
-    """Pods to place, and the room of areas: pods are counted in and out here, and as calls by the communication.
-
-    Parameters
-    ----------
-    state
-        What is placed.
-    lots
-        The pods.
-    where
-        First node and the one after the last.
-    """
+    """Pods to place (``lots``) on the nodes ``where``, and the room of areas: pods are counted by area alone."""
 
     def __init__(self, state: GreedyState, lots: Sequence[Lot], where: tuple[int, int]) -> None:
         assert state.communication is not None
@@ -99,7 +88,6 @@ class AreaRoom:
         state.work += STEP + len(self._area) * (len(rows) + len(kinds))
 
     def _by_area(self, amounts: IntArray) -> IntArray:
-        """Sums of amounts per node over each area."""
         sums = np.bincount(self._area, weights=amounts, minlength=self.communication.calls.areas)
         return np.rint(sums).astype(np.int64)
 
@@ -125,13 +113,7 @@ class AreaRoom:
 
 
 class AreaSearch:
-    """Depth first search over components, the one with fewest areas to go to first.
-
-    Parameters
-    ----------
-    ground
-        The pods; as before in the end.
-    """
+    """Depth first search over components, the one with fewest areas to go to first."""
 
     def __init__(self, ground: AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
@@ -149,7 +131,6 @@ class AreaSearch:
         return self.drafts
 
     def _components(self) -> list[Component]:
-        """Sort lots into components, the dearest first."""
         lots = range(len(self.ground.lots))
         of_workload: dict[int, list[int]] = defaultdict(list)
         for lot in lots:
@@ -167,7 +148,6 @@ class AreaSearch:
         return sum(self.ground.price[lot] * self.ground.left[lot] for lot in component)
 
     def _together(self, components: Sequence[Component]) -> bool:
-        """Find one area for everything; whether there is no reason to look further."""
         everything = tuple(lot for component in components for lot in component)
         for area, count in self._options(everything):
             if not count and self._place(everything, area, count):
@@ -181,7 +161,6 @@ class AreaSearch:
         return (each for lot in component for each in self.communication.calls.partners[self.ground.workloads[lot]])
 
     def _apart(self, components: Sequence[Component]) -> None:
-        """Search from several first areas; components that have none are left out."""
         component, options = self._next(components)
         able = False
         for tried, (area, count) in enumerate(options):
@@ -195,7 +174,6 @@ class AreaSearch:
     def _without(
         self, component: Component, components: Sequence[Component], go_on: Callable[[Sequence[Component]], None]
     ) -> None:
-        """Go on without a component."""
         size, rest = self._size(component), [other for other in components if other != component]
         self.urgent[component] += 1
         self.missing += size
@@ -206,7 +184,6 @@ class AreaSearch:
         self.missing -= size
 
     def _try(self, component: Component, area: int, count: int, components: Sequence[Component]) -> bool:
-        """Place a component, or so many pods of a single lot, and go on; False where it has no place."""
         if not self._place(component, area, count):
             return False
         rest = [other for other in components if other != component or any(self.ground.left[lot] for lot in component)]
@@ -232,7 +209,6 @@ class AreaSearch:
             self._without(component, components, self._descend)
 
     def _next(self, components: Sequence[Component]) -> tuple[Component, list[tuple[int, int]]]:
-        """The component that is hardest to place, and where it may go."""
         best: tuple[float, int, int] | None = None
         found: tuple[Component, list[tuple[int, int]]] = (), []
         for number, component in enumerate(components):
@@ -268,7 +244,6 @@ class AreaSearch:
         return options if options or len(component) > 1 else self._some(component[0], able, pull)
 
     def _some(self, lot: int, able: BoolArray, pull: IntArray) -> list[tuple[int, int]]:
-        """Areas for some pods of a lot, and how many each takes."""
         ground, request = self.ground, self.ground.request[lot]
         counts = np.where(able, np.minimum(ground.fits[lot], ground.left[lot]), 0)
         for resource in np.flatnonzero(request):
@@ -279,7 +254,6 @@ class AreaSearch:
         return [(area, int(counts[area])) for area in order]
 
     def _place(self, component: Component, area: int, count: int) -> bool:
-        """Place a component, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
         for done, lot in enumerate(component):
             if not self._add(AreaShare(lot, area, count or self.ground.left[lot])):
                 self._take_back(done)
@@ -287,7 +261,6 @@ class AreaSearch:
         return True
 
     def _add(self, part: AreaShare) -> bool:
-        """Place pods of a lot, one by one where they may close the area to each other."""
         workload = self.ground.workloads[part.lot]
         step = 1 if self.communication.calls.network.majority else part.pods
         cost = 0
@@ -303,14 +276,12 @@ class AreaSearch:
         return True
 
     def _take_back(self, parts: int) -> None:
-        """Undo the last parts."""
         for _ in range(parts):
             part, cost = self.parts.pop()
             self.ground.count_in(part.lot, part.area, -part.pods)
             self.cost -= cost
 
     def _keep(self) -> None:
-        """Remember what stands now if it is among the best."""
         draft = (self.missing, self.cost, [part for part, _ in self.parts])
         if draft not in self.drafts:
             self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:DRAFTS]
@@ -331,7 +302,7 @@ ENTRIES = 10**6
 
 
 def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list[AreaShare] | None:
-    """Find areas for all pods, beginning with drafts that leave some out; None where it does not come to that.
+    """Find areas for all pods, beginning with drafts that leave some out; None: not found.
 
     ``ground`` is as before in the end. Not for ``majority``.
     """
@@ -350,8 +321,6 @@ def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list
 
 
 class _TabuRepair:
-    """One search, from where pods stand now."""
-
     def __init__(self, ground: AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
@@ -382,7 +351,6 @@ class _TabuRepair:
         return use
 
     def run(self) -> bool:
-        """Place what is left and move pods; whether nothing is broken in the end."""
         state = self.ground.state
         self._place_all()
         shut = np.zeros(self.ground.fits.shape, dtype=np.int64)
@@ -399,7 +367,6 @@ class _TabuRepair:
         return not self._broken()
 
     def _place_all(self) -> None:
-        """Put what stands nowhere where it breaks least, the largest first."""
         ground = self.ground
         for lot in sorted(range(len(ground.lots)), key=lambda lot: (-ground.price[lot], lot)):
             for _ in range(ground.left[lot]):
@@ -416,7 +383,6 @@ class _TabuRepair:
         self._count(lot, target, 1)
 
     def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
-        """Make the move, of a pod that is part of what is broken, which leaves least broken, then costs least."""
         into, out, breaking = self._gains(slice(None))
         gain = into[:, None, :] - out[:, :, None]
         gain[~(breaking & (self.ground.counts > 0))] = NEVER
@@ -457,7 +423,6 @@ class _TabuRepair:
         return count
 
     def _broken(self) -> int:
-        """How much is broken: pairs too far, room of areas and nodes, links."""
         ground = self.ground
         pairs = PAIR * (self.of_lot * self.communication.far[ground.workloads] * ground.counts).sum()
         space = self.of_area @ self._space(np.maximum(0, -ground.free))
@@ -485,14 +450,8 @@ class _TabuRepair:
 class Way:
     """How nodes are chosen.
 
-    Parameters
-    ----------
-    where
-        First node and the one after the last.
-    reuse
-        Fill nodes in use before empty ones.
-    scope
-        The one whose leaves shall be few (O2), before calls are cheap; None: it does not matter.
+    ``where``: first node and the one after the last. ``reuse``: fill nodes in use before empty ones. ``scope``: the one
+    whose leaves shall be few (O2), before calls are cheap.
     """
 
     where: tuple[int, int]
@@ -505,7 +464,7 @@ class Way:
         return int(nodes[np.lexsort((nodes, state.price[nodes], opened))[0]])
 
     def near(self, state: GreedyState, nodes: IntArray) -> IntArray:
-        """Those of some nodes that are in leaves touched already; where none is, those in the leaf with most room."""
+        """Those of some nodes in leaves touched already; where none is, those in the leaf with most room."""
         if self.scope is None or not len(nodes):
             return nodes
         leaves = state.layout.leaf_number[nodes]
@@ -517,12 +476,7 @@ class Way:
 
 
 def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
-    """Place parts of lots on nodes of their areas.
-
-    Returns
-    -------
-    The classes of pods for which there was no room, one entry per pod.
-    """
+    """Place parts of lots on nodes of their areas; give the classes of pods without room, one entry per pod."""
     waiting = [list(reversed(lot.classes)) for lot in lots]
     by_area: dict[int, dict[int, int]] = defaultdict(dict)
     for part in parts:
@@ -538,8 +492,6 @@ def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], wa
 
 
 class _AreaFilling:
-    """One area: node after node is filled with pods that call each other."""
-
     def __init__(self, state: GreedyState, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
         assert state.communication is not None
         self.state, self.communication, self.way = state, state.communication, way
@@ -551,7 +503,6 @@ class _AreaFilling:
         self.left: dict[int, int] = {}
 
     def fill(self, counts: dict[int, int]) -> bool:
-        """Place so many pods of each lot; False where some find no room."""
         self.left = dict(counts)
         node = -1
         while self.left:
@@ -565,7 +516,6 @@ class _AreaFilling:
         return True
 
     def squeeze(self, counts: dict[int, int]) -> None:
-        """Place so many pods of each lot, as far as they fit: the dearest first, whatever they call."""
         self.left = dict(counts)
         for lot in sorted(counts, key=lambda lot: (-self.shapes[lot].price, lot)):
             while lot in self.left:
@@ -577,7 +527,6 @@ class _AreaFilling:
                 self._take(lot, node)
 
     def _take(self, lot: int, node: int) -> None:
-        """Place a pod; where its queue has no room left, none of its lot any more."""
         if self.state.queue_limit(self.waiting[lot][-1]) < 1:
             del self.left[lot]
             return
@@ -598,7 +547,6 @@ class _AreaFilling:
         return found
 
     def _neighbour(self) -> tuple[int, int] | None:
-        """The lot and the node of its partners, new ones or not, where it finds most of them."""
         best, found = (0, 0), None
         self.state.work += STEP // 5 * len(self.left)
         for lot in self.left:
@@ -624,7 +572,6 @@ class _AreaFilling:
         return None if node is None else (lot, node)
 
     def _node(self, lot: int) -> int | None:
-        """The tightest node that takes everything that is left, else the roomiest."""
         state = self.state
         state.work += STEP // 2
         places = self.way.near(state, self.nodes[state.has_room(self.lots[lot].shape)[self.nodes]])
@@ -654,22 +601,11 @@ def place_one(state: GreedyState, index: int, way: Way) -> bool:
 
 
 def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    """Place pods that call and are called.
-
-    Parameters
-    ----------
-    state
-        Room left.
-    items
-        (class, pods), at least one.
-    way
-        Where, and how nodes are chosen.
-    whole
-        All of them or none; else as many as it finds a place for.
+    """Place pods that call and are called: ``items`` are (class, pods); under ``whole`` all of them or none.
 
     Returns
     -------
-    The classes of those that found no place, one entry per pod; under ``whole`` nothing is placed where there are any.
+    The classes of those that found no place, one entry per pod.
     """
     alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
     mark = state.mark()
@@ -688,7 +624,6 @@ def _place_one_by_one(state: GreedyState, items: Sequence[tuple[int, int]], way:
 
 
 def _place_in_areas(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    """Deal pods out to areas and then to nodes; the classes of those that found no place."""
     if not items:
         return []
     lots = lots_of(state, items)
@@ -708,7 +643,7 @@ def drafts_of(state: GreedyState, lots: Sequence[Lot], way: Way, whole: bool) ->
 
 
 def carry_out(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
-    """Choose nodes; pods that find none in their area may go anywhere. Return the classes of those that find none."""
+    """Choose nodes; pods that find none in their area may go anywhere. Give the classes of those that find none."""
     assert state.communication is not None
     mark, prices = state.mark(), state.layout.class_prices
     left = fill(state, lots, parts, way)

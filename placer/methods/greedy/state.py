@@ -1,7 +1,5 @@
-"""The partial solution of the greedy, and what never changes while it runs.
-
-In this order: which pods make a gang ready (C5, C6), by counting alone; shapes of pods, the tree in depth-first order
-and prices of resources (:class:`GreedyLayout`); how many pods of a shape fit where (:class:`GreedyState`).
+"""The partial solution of the greedy, and what never changes while it runs: which pods make a gang ready (C5, C6),
+shapes of pods, the tree in depth-first order, prices of resources.
 """
 
 from __future__ import annotations
@@ -35,15 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PodBlock:
-    """Pods that are placed together: of one subgroup, or those of no subgroup.
-
-    Parameters
-    ----------
-    sub_group
-        Index into ``Dense.sub_groups``; -1: none.
-    items
-        (class, pods) with at least 1 pod each.
-    """
+    """Pods that are placed together, as (class, pods): of one subgroup, or of none (-1)."""
 
     sub_group: int
     items: tuple[tuple[int, int], ...]
@@ -57,7 +47,8 @@ class PodBlock:
 def least(
     dense: Dense, group: DenseGroup, prices: Sequence[int], most: Mapping[int, int]
 ) -> tuple[PodBlock, ...] | None:
-    """As few and as small pods as make the group ready.
+    """As few and as small pods as make the group ready; none where nothing is needed, None where the pods do not
+    suffice.
 
     Parameters
     ----------
@@ -66,11 +57,7 @@ def least(
     prices
         What a pod of each class takes; within a block the dearest come first.
     most
-        Class to the pods of it that may be used; a class that is not there may be used entirely.
-
-    Returns
-    -------
-    The blocks, none where nothing is needed; None where the pods do not suffice.
+        Class to the pods of it that may be used; absent: all.
     """
     needs = _Needs(dense, group, most)
     return _blocks(dense, group, prices, needs.take) if needs.meet() else None
@@ -107,7 +94,6 @@ class _Needs:
         return True
 
     def _meet(self, role: str | None) -> bool:
-        """Choose pods of a role, None: of any, and start further subgroups where those that are do not suffice."""
         mine = [index for index in self.cheap if role in (None, self.dense.classes[index].role)]
         self._choose(mine, self.missing[role])
         while self.missing[role] > 0:
@@ -117,7 +103,6 @@ class _Needs:
         return True
 
     def _give_back(self) -> None:
-        """Leave out pods that a subgroup's size has made one too many, the dearest first."""
         for index in reversed(self.cheap):
             pods = self.dense.classes[index]
             spare = min(self.take[index], *(-self.missing[each] for each in self._counts(index)))
@@ -179,22 +164,9 @@ UNIT = 2**20
 class Shape:
     """What nodes can tell of a pod: classes of one shape, of whatever groups, fit the same nodes.
 
-    Parameters
-    ----------
-    request
-        int64, shape (resources,), scaled.
-    asked
-        Indices of the resources it requests.
-    mask
-        Row of ``Dense.masks``.
-    ports
-        Host ports; not empty: at most one per node.
-    total
-        Pending pods of this shape.
-    price
-        What a pod takes, in the unit of :meth:`GreedyLayout.prices`.
-    first
-        A class of this shape.
+    ``request``: int64, shape (resources,), scaled. ``asked``: indices of the resources it requests. ``mask``: row of
+    ``Dense.masks``. ``ports``: not empty: at most one per node. ``total``: pending pods of this shape. ``price``: in
+    the unit of :meth:`GreedyLayout.prices`. ``first``: a class of this shape.
     """
 
     request: IntArray
@@ -210,13 +182,8 @@ class Shape:
 class Inside:
     """Some domains within an outer one, depth first.
 
-    Parameters
-    ----------
-    domains, tiers
-        Their indices and tiers.
-    slices, slices_above
-        int64, shape (2, domains): begin and end of each and of its parent (of the outer one: its own), counted from the
-        first node of the outer one.
+    ``slices``, ``slices_above``: int64, shape (2, domains): begin and end of each and of its parent (of the outer one:
+    its own), counted from the first node of the outer one.
     """
 
     domains: IntArray
@@ -246,7 +213,7 @@ class Inside:
 
 
 def running_sums(amounts: IntArray) -> IntArray:
-    """Sums of the first 0, 1, 2 ... amounts, so that two of them tell what any slice has."""
+    """Sums of the first 0, 1, 2 ... amounts."""
     total = np.zeros(len(amounts) + 1, dtype=np.int64)
     amounts.cumsum(out=total[1:])
     return total
@@ -280,10 +247,7 @@ class GreedyLayout:
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
     def _rates(self) -> npt.NDArray[np.float64]:
-        """Price per unit of each resource: the scarcer it is, the dearer.
-
-        Demand over supply says how scarce a resource is, and the price of what an average node has of it is that share.
-        """
+        """The scarcer a resource, the dearer: demand over supply is the price of what an average node has of it."""
         dense = self.dense
         sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
         demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
@@ -292,7 +256,7 @@ class GreedyLayout:
         return rates
 
     def prices(self, amounts: IntArray) -> IntArray:
-        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource is rounded on its own."""
+        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource rounded on its own."""
         each: IntArray = np.rint(amounts * self.rates).astype(np.int64).sum(axis=-1)
         return each
 
@@ -314,7 +278,6 @@ class GreedyLayout:
         return shape_of, shapes
 
     def _order_domains(self) -> None:
-        """Depth-first order of the domains that hold a node, so that what lies in a domain is a slice too."""
         tree = self.domains
         filled = np.flatnonzero(tree.begin < tree.end)
         order = np.lexsort((-tree.tier[filled], -tree.end[filled], tree.begin[filled]))
@@ -401,7 +364,7 @@ class GreedyLayout:
         return found
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """What makes lone pods interchangeable (shape and queue rows); None for those that call and any other group."""
+        """What makes lone pods interchangeable (shape and queue rows); None for those that call and other groups."""
         index = self.dense.groups[group].classes[0]
         if not self._lone[group] or index in self.dense.workload_of:
             return None
@@ -438,12 +401,7 @@ CACHE_ENTRIES = 16 * 10**6
 class GreedyState(PartialSolution):
     """A partial solution that counts how many pods of a shape each node still takes, and the work that this is.
 
-    Parameters
-    ----------
-    solution
-        Where to start; must keep the rules.
-    even
-        Whether the emptiest nodes are filled first.
+    ``solution``: where to start; must keep the rules. ``even``: the emptiest nodes are filled first.
     """
 
     def __init__(self, layout: GreedyLayout, solution: Solution | None = None, *, even: bool = False) -> None:
@@ -495,7 +453,7 @@ class GreedyState(PartialSolution):
         self._changed.extend(nodes)
 
     def fits(self, number: int) -> IntArray:
-        """How many pods of a shape each node could still take: int64, shape (nodes,), read-only, at most its total."""
+        """Pods of a shape that each node could still take: int64, shape (nodes,), read-only, at most its total."""
         shape = self.layout.shapes[number]
         known = self._fits.get(number)
         if (
@@ -519,10 +477,7 @@ class GreedyState(PartialSolution):
         return self.dense.neighbours is not None and shape.first in self.dense.neighbours.volatile
 
     def hopes(self, number: int) -> IntArray:
-        """How many pods of a shape each node could take once pods around them are there: not to be changed.
-
-        As :meth:`fits`, but for what other pods that come with them make possible (C12, C14).
-        """
+        """As :meth:`fits`, but for what other pods that come with them make possible (C12, C14)."""
         shape = self.layout.shapes[number]
         if self.neighbours is None or not self.tied(shape.first):
             return self.fits(number)
@@ -543,13 +498,13 @@ class GreedyState(PartialSolution):
         return counts
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
-        """Lower counts of further pods of a class as the partial solution does, and count the work."""
+        """As the partial solution does, counting the work."""
         if zones and self.zones is not None and self.dense.classes[index].zones >= 0:
             self.work += ZONES * len(counts)
         super().close(index, nodes, counts, zones=zones)
 
     def has_room(self, number: int) -> BoolArray:
-        """Where one pod of a shape fits: bool, shape (nodes,); cheaper than counting for a shape that comes once."""
+        """Where one pod of a shape fits: bool, shape (nodes,)."""
         shape = self.layout.shapes[number]
         if shape.ports or number in self._fits:
             able: BoolArray = self.fits(number) > 0
@@ -565,9 +520,8 @@ class GreedyState(PartialSolution):
         return where
 
     def left_by(self, number: int) -> IntArray:
-        """What tells a tight node from a roomy one for a pod of a shape, the less the better; only where one fits.
-
-        The price of the room; where kubelets align the pod, what it leaves in its zones.
+        """The price of the room, by which tight nodes come first; where kubelets align the pod, what it leaves in its
+        zones.
         """
         shape = self.layout.shapes[number]
         if self.zones is None or self.dense.classes[shape.first].zones < 0:

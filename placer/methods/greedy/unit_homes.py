@@ -1,7 +1,7 @@
 """Which domain of a node label a unit that has no pods yet is to be in (C7 by label, C15).
 
-The first pod of a unit decides about all others, so domains are tried, as those of the tier tree are: those with room
-for all first, of these the tightest.
+The first pod of a unit decides about all others, so domains are tried: those with room for all first, of these the
+tightest.
 """
 
 from __future__ import annotations
@@ -57,26 +57,19 @@ def in_homes(
     *,
     some: bool = False,
 ) -> bool:
-    """Attempt something with domains settled for units that have no pods yet, one choice after the other.
+    """Attempt something with domains settled for units that have no pods yet, one choice after the other, until it
+    works out.
 
     Parameters
     ----------
-    state
-        What is placed; a failed attempt leaves it as it was.
-    units
-        The units; without any there is one attempt.
     items
-        What is to be placed of them.
+        What is to be placed, as (class, pods).
     where
         First node and the one after the last.
     attempt
-        Whether it worked out.
+        Whether it worked out; if not, it leaves the state as it was.
     some
         Whether fewer pods will do, so that domains without room for all are tried, too.
-
-    Returns
-    -------
-    Whether an attempt worked out; the others are not made any more.
     """
     chosen = tuple(units)
     if not chosen or state.neighbours is None:

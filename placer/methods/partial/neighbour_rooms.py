@@ -1,7 +1,7 @@
 """What pods that are placed leave to others by what they ask of each other: C12 to C15 and C7 by label.
 
-Everything is counted by row and domain. A pod may come where all rows hold with it and with what is there; what is
-there is always in an order that admits each pod, since each comes after those that it needs.
+Everything is counted by row and domain. What is there is always in an order that admits each pod, since each comes
+after those that it needs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class NeighbourRooms:
-    """Counts of placed pods by row and domain.
-
-    Parameters
-    ----------
-    kinds
-        Per class its kind of neighbours.
-    """
+    """Counts of placed pods by row and domain; ``kinds``: per class its kind of neighbours."""
 
     def __init__(self, neighbours: DenseNeighbours, kinds: list[int]) -> None:
         self.neighbours, self._kinds = neighbours, kinds
@@ -109,14 +103,9 @@ class NeighbourRooms:
         return self.neighbours.domain[row.key]
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray) -> None:
-        """Lower counts of further pods of a class, on each node alone.
+        """Lower counts of further pods of a class, on each of ``nodes`` (None: all) alone.
 
-        Parameters
-        ----------
-        nodes
-            Where; None: all nodes.
-        counts
-            int64: how many pods fit on each of them otherwise; is changed.
+        ``counts``: int64: how many pods fit on each of them otherwise; is changed.
         """
         kind = self._kinds[index]
         if kind < 0:
@@ -157,9 +146,7 @@ class NeighbourRooms:
             counts[(domain < 0) | (held.matched[domain] == 0) if len(held.matched) else slice(None)] = 0
 
     def beside_others(self, index: int) -> BoolArray | None:
-        """Nodes in the domains in which a class has near it what it asks for: bool, shape (nodes,); None: it asks for
-        nothing, or may be the first anywhere.
-        """
+        """Nodes in the domains in which a class has near it what it asks for: bool, shape (nodes,); None: anywhere."""
         asked = [(number, meant) for number, owns, meant in self._attractions.get(index, ()) if owns]
         if not asked or self.first_of(index) is not None:
             return None
@@ -195,7 +182,6 @@ class NeighbourRooms:
 
     @staticmethod
     def _spread_room(row: SpreadRow, held: _Counts, meant: bool) -> IntArray:
-        """How many more pods each domain may have: int64, shape (domains,)."""
         counting = row.counting
         found: IntArray = np.full(len(held.matched), ANY_NUMBER, dtype=np.int64)
         now = held.matched[counting]
@@ -215,14 +201,9 @@ class NeighbourRooms:
         return found
 
     def beside(self, nodes: IntArray, number: Mapping[int, int]) -> DenseNeighbours:
-        """The rows of a subproblem beside all that is placed here.
+        """The rows of a subproblem next to all that is placed here.
 
-        Parameters
-        ----------
-        nodes
-            Nodes of the subproblem, ascending.
-        number
-            Class to its number in the subproblem; what is placed of it here stays.
+        ``nodes``: of the subproblem, ascending. ``number``: class to its number there; what is placed of it here stays.
         """
         whole = self.neighbours
         return replace(
@@ -297,10 +278,8 @@ class NeighbourRooms:
             yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
 
     def _spread_beside(self, row: int, nodes: IntArray, number: Mapping[int, int]) -> SpreadRow:
-        """Pods that stay are counted; owners that stay must not be too many.
-
-        What is counted in a domain without nodes of the subproblem and without owners stays as it is, so that one with
-        the fewest says as much as all of them.
+        """A domain without nodes of the subproblem and without owners stays as it is, so one with the fewest says as
+        much as all.
         """
         it, counts = self.neighbours.spreads[row], self._counted[row]
         held = np.flatnonzero(counts.owners > 0)
@@ -329,7 +308,7 @@ class NeighbourRooms:
         )
 
     def needed(self, index: int) -> bool:
-        """Whether a pod of a class may have to stay for others to be where they are (C12), or for its unit."""
+        """Whether others may need a pod of a class where it is (C12), or its unit does."""
         return index in self._attractions or index in self.neighbours.in_units
 
     @cached_property
@@ -362,7 +341,6 @@ class NeighbourRooms:
 
     @cached_property
     def _shut(self) -> BoolArray:
-        """Distinct sets of closed nodes: bool, shape (sets, nodes)."""
         rows = {id(row): row for rule in self.neighbours.shut.values() for row in rule if row is not None}
         nodes = len(self.neighbours.domain[0]) if self.neighbours.domain else 0
         return np.array(list(rows.values()), dtype=bool).reshape(len(rows), nodes)

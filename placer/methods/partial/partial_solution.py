@@ -25,7 +25,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Mobility(IntEnum):
-    """Where a placed pod may be moved without a look at its group: to no other node, within its leaf, to any node."""
+    """Where a placed pod may be moved without a look at its group."""
 
     FIXED = 0
     LEAF = 1
@@ -33,15 +33,7 @@ class Mobility(IntEnum):
 
 
 class SharedRoom(NamedTuple):
-    """What is left of what pods of all nodes share.
-
-    Parameters
-    ----------
-    queues
-        Per row of ``Dense.queue_rows``, in its unit (C11).
-    links
-        Per limited link, in bit/s (C9).
-    """
+    """What is left of queues, per row of ``Dense.queue_rows`` (C11), and of limited links, in bit/s (C9)."""
 
     queues: list[int]
     links: list[int]
@@ -50,41 +42,34 @@ class SharedRoom(NamedTuple):
 class PartialSolution:
     """What is placed so far and the room that is left.
 
-    Example: three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}``,
-    ``on[9] == {4: 1}`` and ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away again, and so does ``undo`` to a
-    mark from before it came.
+    Three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}`` and
+    ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away, and so does ``undo`` to a mark from before it came.
 
     Parameters
     ----------
     calls
-        Its call graph, where another partial solution has one already; None: made anew where pods call each other.
+        Call graph of another partial solution of the instance, to be shared.
     zones
         Whether kubelets' NUMA zones are replayed (C10); without, they are left to the caller.
 
     Attributes
     ----------
-    room
-        int64, shape (resources, nodes): what is left of each node; counting pods that fit reads whole rows.
-    free
-        The same as seen from a node: int64, shape (nodes, resources).
+    room, free
+        int64, shape (resources, nodes), and the same as (nodes, resources): what is left.
     used
         bool, shape (nodes,): not empty, DaemonSets' pods apart (O4).
     queue_room
         Per row of ``Dense.queue_rows``: what is left (C11).
     placed
-        Per class: pods placed.
+        Pods per class.
     where
         Class to node to count.
     on
         Node to class to count, in the order in which the classes came.
     ports
         Node to host ports of placed pods.
-    communication
-        The calls of placed pods; None where no pod calls another.
-    zones
-        What zones have left; None where no kubelet refuses a pod, or they are left to the caller.
-    neighbours
-        Where pods are that ask something of each other; None where none does.
+    communication, zones, neighbours
+        None where no pod calls another, no kubelet refuses one, none asks something of others.
     """
 
     def __init__(self, dense: Dense, calls: CallGraph | None = None, *, zones: bool = True) -> None:
@@ -108,7 +93,7 @@ class PartialSolution:
         self._log: list[tuple[int, int, int]] = []
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where negative."""
         for node, count in zip(nodes, counts, strict=True):
             self._enter(index, node, count)
         self._fill(index, nodes, counts)
@@ -124,7 +109,7 @@ class PartialSolution:
         return len(self._log)
 
     def since(self, mark: int) -> list[tuple[int, int, int]]:
-        """What was placed since ``mark``, as (class, node, pods) in that order; taken away: fewer than 0 pods."""
+        """What was placed since ``mark``, as (class, node, pods); taken away: fewer than 0 pods."""
         return self._log[mark:]
 
     def undo(self, mark: int) -> None:
@@ -138,7 +123,7 @@ class PartialSolution:
 
     @contextmanager
     def without(self, pods: Counts) -> Iterator[None]:
-        """Have some pods, all of them placed, away for the block: its body sees what is left if they had not come."""
+        """Take some placed pods away for the block."""
         mark = self.mark()
         for (index, node), count in pods.items():
             self.take(index, [node], [-count])
@@ -186,7 +171,7 @@ class PartialSolution:
         return bool(pods.host_ports) or self.zones is not None or pods.neighbours >= 0
 
     def tied(self, index: int) -> bool:
-        """Whether a pod of a class on one node changes how many more other nodes take of it (C12, C13, C14)."""
+        """Whether a pod of a class on one node changes how many of it other nodes take (C12, C13, C14)."""
         return self.dense.neighbours is not None and index in self.dense.neighbours.tied
 
     def depth(self, index: int) -> int:
@@ -194,10 +179,10 @@ class PartialSolution:
         return 0 if self.dense.neighbours is None else self.dense.neighbours.depth.get(index, 0)
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
-        """Lower counts of further pods of a class by every rule of one node that is not of resources.
+        """Lower counts of further pods of a class by every rule of one node that is not of resources, C3, C8 or C9.
 
         A rule of what may be together on a node goes here, and nowhere else in the methods that move a partial
-        solution. What eligibility (C3) and calls (C8, C9) say is told apart, because calls close whole areas.
+        solution.
 
         Parameters
         ----------
@@ -262,13 +247,8 @@ class PartialSolution:
         return ready(self.dense, group, {index: self.placed[index] for index in self.dense.groups[group].classes})
 
     def stands(self, workloads: Iterable[int]) -> bool:
-        """Whether what only holds in the end does: callers that have enough callees near (C8), an order of pods (C10),
-        and what pods ask of pods around them where that was left out (C12, C14).
-
-        Parameters
-        ----------
-        workloads
-            Those that have changed; callers of others are not looked at.
+        """Whether what only holds in the end does, of ``workloads`` that have changed: callers that have enough callees
+        near (C8), an order of pods (C10), and what was left out of C12 and C14.
         """
         balanced = self.communication is None or self.communication.balanced(workloads)
         if self.neighbours is not None and self.neighbours.lenient and not self._holds(self.neighbours):
@@ -301,10 +281,7 @@ class PartialSolution:
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
 
     def kind_of(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others for any further pod, eligibility and place in the tree apart.
-
-        A rule of what may be together on a node has to tell nodes apart here, too.
-        """
+        """What tells a node from others for any further pod, eligibility and place in the tree apart."""
         ports = tuple(sorted(self.ports_of(node)))
         area = -1 if self.communication is None else int(self.communication.calls.area[node])
         zones = None if self.zones is None else self.zones.kind(node)
@@ -319,8 +296,7 @@ class PartialSolution:
         """Where a placed pod of a class may be moved by itself, rules of room and calls apart.
 
         Pods of a group with a tier limit (C7), or one that counts in O2, stay within their leaves, so that neither gets
-        worse. Pods with host ports, NUMA zones or neighbours stay where they are, because whether others may follow
-        them is not told by resources alone.
+        worse. Whether others may follow pods with host ports, NUMA zones or neighbours is not told by resources alone.
         """
         dense = self.dense
         pods = dense.classes[index]

@@ -1,8 +1,4 @@
-"""Pods that call each other: where they may still be (C8), what links have left (C9), what their calls cost (O3).
-
-:class:`CallGraph` is what never changes: the dependencies, seen from each workload. :class:`Communication` is what a
-partial solution makes of it.
-"""
+"""Pods that call each other: where they may still be (C8), what links have left (C9), what their calls cost (O3)."""
 
 from __future__ import annotations
 
@@ -35,17 +31,17 @@ class Partner(NamedTuple):
     Parameters
     ----------
     other
-        The workload at the other end; the same one where a workload calls itself, which then has two entries.
+        The workload at the other end; one that calls itself has two entries.
     calling
         Whether the other end is the caller.
     far
         bool: where the two areas are too far from each other (C8).
     cost
-        What a pair costs that is not on one node.
+        Of a pair that is not on one node.
     link
         The limited link it takes; -1: none.
     bandwidth
-        What it takes of that, in the unit of :attr:`CallGraph.room`.
+        In the unit of :attr:`CallGraph.room`.
     """
 
     other: int
@@ -110,13 +106,7 @@ class CallGraph:
 
 
 class Communication:
-    """Pods of every workload by area and by node, and what is left of the links.
-
-    Parameters
-    ----------
-    calls
-        Of the instance; counts begin with its running pods.
-    """
+    """Pods of every workload by area and by node, running ones too, and what is left of the links."""
 
     def __init__(self, calls: CallGraph) -> None:
         self.calls = calls
@@ -175,7 +165,7 @@ class Communication:
             del there[node]
 
     def count_in(self, workload: int, area: int, count: int) -> None:
-        """Count pods in or out by area alone; which node they are on stays open."""
+        """Count pods in or out by area alone."""
         majority = self.calls.network.majority
         for other, calling, far, cost, link, bandwidth in self.calls.partners[workload]:
             self.far[other] += count * far[area]
@@ -262,7 +252,7 @@ class Communication:
     def most(self, workload: int, *, unbalanced: bool = False) -> IntArray:
         """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,).
 
-        Under ``majority`` pods are told one by one: it is at most one, unless ``unbalanced``, as in :meth:`near`.
+        Under ``majority`` at most one, unless ``unbalanced``, as in :meth:`near`.
         """
         each = 1 if self.calls.network.majority and not unbalanced else LIMITLESS
         carried = np.minimum(self.carried_by_area(workload), each)

@@ -1,7 +1,4 @@
-"""Which domains of node labels units have taken: C7 by label and C15 of a partial solution.
-
-A unit that has a pod is confined to its domain, and one that is exclusive closes it to others.
-"""
+"""Which domains of node labels units have taken: C7 by label and C15 of a partial solution."""
 
 from __future__ import annotations
 
@@ -113,7 +110,7 @@ class UnitRooms:
             self._settled = before
 
     def beside(self, number: Mapping[int, int]) -> _Rows:
-        """The rows of a subproblem with the classes of ``number``; what stays has closed nodes there."""
+        """The rows of a subproblem with the classes of ``number``."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(number[index] for index in classes if index in number)
@@ -126,7 +123,7 @@ class UnitRooms:
         }
 
     def kind(self, node: int) -> Iterator[object]:
-        """What tells a node from others where each domain of a key is one node, so that domains do not."""
+        """What tells a node from others where each domain of a key is one node."""
         for number, row in enumerate(self._rows.exclusions):
             domain = self._domain(row, node)
             yield int(self._holder[number][domain]) if domain >= 0 and self._rows.single[row.key] else None

@@ -62,7 +62,6 @@ class ZoneRooms:
             self._set(node, *self._log.pop())
 
     def _again(self, node: int, classes: list[int]) -> tuple[State | None, list[int]]:
-        """The zones after pods of classes that are admitted in some order, and that order; else no zones."""
         pods = [self.numa.of(index, node) for index in classes]
         order = self.numa.order(node, pods)
         if order is None:
@@ -102,18 +101,9 @@ class ZoneRooms:
         return not self._broken
 
     def most(self, index: int, nodes: IntArray | None, most: int) -> IntArray | None:
-        """How many pods of a class the kubelets admit now, one after the other, up to ``most``; None: no matter.
+        """Pods of a class that the kubelets of ``nodes`` (None: all) admit now, up to ``most``: int64, shape (nodes,).
 
-        Parameters
-        ----------
-        nodes
-            Where; None: on all nodes.
-        most
-            At least 1.
-
-        Returns
-        -------
-        int64, shape (nodes,); :data:`~placer.dense.numa.LIMITLESS` on nodes where it does not matter.
+        None: it does not matter; :data:`~placer.dense.numa.LIMITLESS` on nodes where it does not.
         """
         of_kind = self.numa.units[index]
         if not any(of_kind):
@@ -130,9 +120,9 @@ class ZoneRooms:
         return found
 
     def left(self, index: int) -> IntArray:
-        """What a pod of a class leaves in the zones that it would get, the less the better: int64, shape (nodes,).
+        """What a pod of a class leaves in the zones that it would get: int64, shape (nodes,); only where one fits.
 
-        In millionths of the zones' room at the start, summed over resources and units; only where one fits.
+        In millionths of the zones' room at the start, summed over resources and units.
         """
         found = np.full(len(self.numa.kind), LIMITLESS, dtype=np.int64)
         for kind, units in enumerate(self.numa.units[index]):
