@@ -8,5 +8,5 @@ __all__ = ["usable_cores"]
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, at least 1; where the system does not say, those of the machine."""
+    """Cores that this process may use, at least 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

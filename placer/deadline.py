@@ -61,7 +61,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, negative when it has passed; infinite where it never does."""
+        """Seconds left, negative when it has passed; infinite: never."""
         return self.at - time.monotonic() if self.at < math.inf else math.inf
 
     @property
@@ -70,11 +70,11 @@ class Deadline:
         return self.left <= 0
 
     def part(self, share: float) -> Deadline:
-        """When a share of the time that is left has passed; never where there is no limit."""
+        """When a share of the time that is left has passed."""
         return Deadline.within(self.left * share if self.at < math.inf else None)
 
     def not_before(self, seconds: float) -> Deadline:
-        """The same, or so many seconds from now where that is later."""
+        """At least so many seconds from now."""
         return Deadline(max(self.at, time.monotonic() + seconds))
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
@@ -102,7 +102,7 @@ NEVER = Deadline()
 
 
 class OutOfTime(BaseException):
-    """A wall was reached; no handler of errors is meant to take it."""
+    """A wall was reached; no handler of errors takes it."""
 
 
 #: Seconds until a wall breaks off again: what was raised in a callback of C code, or at the end of an object, is lost.

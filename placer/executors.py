@@ -5,8 +5,7 @@ name                        executor
 ==========================  ==========================================================================================
 ``local``                   processes on this machine, each a fresh interpreter
 ``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
-``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler
-(``dask:tcp://10.0.0.7:8786``)
+``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``tcp://10.0.0.7:8786``)
 ``package.module:function`` of your own: a function of the number of workers that returns an Executor (Ray's, say)
 ==========================  ==========================================================================================
 

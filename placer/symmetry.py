@@ -6,17 +6,17 @@ nothing:
 
 * ``PodClass`` (:mod:`placer.dense`): pods of one subgroup that no rule and no value can tell apart.
 * Classes of a bundle (:mod:`placer.methods.exact.variables`): the same of different groups, each placed entirely or not
-at all.
+  at all.
 * ``PodClass.shape``: classes that fit on the same nodes, equally often.
 * :func:`counting_shapes`: classes of one request, weight, eligibility and host ports. Bounds leave NUMA zones (C10)
-out.
+  out.
 * :class:`GroupSignatures`: groups of the same demands whose subgroups are the same, for a given view of a class and of
-a scope: in bounds its counting shape, in the exact model all that tells classes apart.
+  a scope: in bounds its counting shape, in the exact model all that tells classes apart.
 * :func:`equal_nodes`: nodes of equal free room, eligibility and host ports.
 * :func:`equally_eligible`: nodes on which the same pods may be (C3), whatever room they have.
 * Areas that look alike from one area (:mod:`placer.methods.milp.flows`).
 * By one measure of room alone (:mod:`placer.methods.decomposed.master.measured`): scopes, groups and blocks of leaves
-that hold or take equally many pieces of one resource, for a layout.
+  that hold or take equally many pieces of one resource, for a layout.
 """
 
 from __future__ import annotations

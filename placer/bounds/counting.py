@@ -1,9 +1,8 @@
 """Bounds by counting: sums of requests are compared with all room, by the fraction: amounts, and pieces of one size.
 
-A group counts with the least that makes it ready, and nothing counts that cannot be placed alone
-(:mod:`placer.bounds.standalone`). Room that higher priorities must take, by their values, is gone for the others.
-Minimised values have bounds where every pod is placed that can be; numbers of nodes and HyperNodes also where some
-wait.
+A group counts with the least that makes it ready. Room that higher priorities must take, by their values, is gone for
+the others. Minimised values have bounds where every pod is placed that can be; numbers of nodes and HyperNodes also
+where some wait.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ __all__ = [
 class NamedBound:
     """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
-    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities. ``by``: name of
-    the argument. ``context``: empty where the bound holds for every placement.
+    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight. ``by``: name of the argument.
     """
 
     criterion: int | None
@@ -68,9 +66,7 @@ def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
 
 @dataclass(frozen=True)
 class _FractionalItems:
-    """``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
-    ``most``: the weight that neighbours leave, room apart.
-    """
+    """int64, ``weights`` (items,), ``costs`` (items, measures); ``most``: the weight that neighbours leave."""
 
     weights: IntArray
     costs: IntArray
@@ -79,7 +75,7 @@ class _FractionalItems:
 
 
 class VolumeBounds:
-    """Bounds on placed and on admitted weight by the one measure that gives the least."""
+    """Bounds on placed and admitted weight by the measure that gives the least."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.shapes = alone, alone.shapes
@@ -147,7 +143,6 @@ class VolumeBounds:
         return self._pods[priority]
 
     def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
-        """An LP with one row; floats choose the measure, integers count it."""
         total, room = items.most, self.room.astype(np.float64)
         for priority, value in reached.items():
             room -= self._taken_by(priority, value)
@@ -250,7 +245,7 @@ class OpenedBounds:
         self._last: dict[str, tuple[dict[int, int] | None, int]] = {}
 
     def least(self, name: str, reached: dict[int, int]) -> int:
-        """Least ``packedNodes`` or ``packedHyperNodes`` with so much placed weight of each priority."""
+        """Least ``packedNodes`` or ``packedHyperNodes`` with so much placed weight per priority."""
         if self._last.get(name, (None, 0))[0] != reached:
             self._last[name] = reached, sum(self.volume.fewest(bins, reached) for bins in self._bins[name])
         return self._last[name][1]
@@ -383,7 +378,6 @@ class MinimisedBounds:
         )
 
     def _packed_hyper_nodes(self) -> int:
-        """Each tier is a bound of its own, so they add up."""
         tree, total = self.dense.domains, 0
         inner = np.arange(len(tree.tier)) != tree.root
         for tier in np.unique(tree.tier[inner]):
@@ -420,7 +414,7 @@ def _fewest_rooms(asked: int, rooms: IntArray) -> int:
 
 
 class CountingBounds:
-    """Facts from counting about an instance before any value is known."""
+    """Facts about an instance before any value is known."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -428,7 +422,7 @@ class CountingBounds:
 
     @cached_property
     def asked(self) -> dict[int, int]:
-        """Priority to the weight of all its pods that can be placed."""
+        """Priority to the weight of its pods that can be placed."""
         found: dict[int, int] = defaultdict(int)
         for group, weight in zip(self.dense.groups, self._weights, strict=True):
             found[group.priority] += weight
@@ -452,12 +446,12 @@ class CountingBounds:
 
     @cached_property
     def opened(self) -> OpenedBounds | None:
-        """Nodes and domains in use; None where pods wait that make no node count as used."""
+        """None where daemons wait."""
         return None if any(one.daemon for one in self.dense.classes) else OpenedBounds(self.volume)
 
     @cached_property
     def everything(self) -> MinimisedBounds:
-        """Values that are minimised where every pod is placed that can be."""
+        """Minimised values where every pod is placed that can be."""
         return MinimisedBounds(self.alone)
 
 
@@ -465,7 +459,7 @@ _last: list[CountingBounds] = []
 
 
 def counting_of(dense: Dense) -> CountingBounds:
-    """Facts of an instance; those of the last one are kept, since searches ask again with every answer."""
+    """Facts of an instance; those of the last one are kept, since searches ask again."""
     for counting in _last:
         if counting.dense is dense:
             return counting
@@ -475,7 +469,7 @@ def counting_of(dense: Dense) -> CountingBounds:
 
 
 def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[int]) -> dict[int, int]:
-    """Placed weight per priority, as far as the values before a criterion tell it."""
+    """Placed weight per priority, as far as values before a criterion say it."""
     told = zip(criteria, values, strict=False)
     return {priority: value for (name, priority), value in told if name == "placed" and priority is not None}
 
@@ -516,7 +510,6 @@ def _left(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> 
 
 
 def _whole(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
-    """Where no group of the priority can have optional pods, no more is placed than is admitted."""
     name, priority = counting.dense.criteria[criterion]
     follows = name == "placed" and criterion and counting.dense.criteria[criterion - 1] == ("admitted", priority)
     if follows and priority not in counting.elastic:
@@ -538,7 +531,7 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
 
 
 def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
-    """Bounds on each value among the placements that equal ``values`` on the values before it."""
+    """Bounds on each value among placements that equal ``values`` on those before it."""
     return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
 
 
@@ -561,15 +554,13 @@ def _standing(counting: CountingBounds, name: str) -> int:
 
 
 def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBound]) -> NamedBound | None:
-    """Bound the placed weight of every placement that is at least as good as the answer in hand.
+    """Bound the placed weight of every placement that is at least as good as the answer in hand; None: unknown.
 
-    A placement that is worse in the order of the objective may weigh more and is no answer. Those that are as good
-    equal the answer on the proved values, from the first on, and keep the bound of the first that is not proved. The
-    result is the least of the bound on the sum and the sum of the bounds on ``placed`` of each priority, named by the
-    last argument. None where nothing is proved of some priority, or ``placed`` is no criterion.
+    Those that are as good equal the answer on the proved values, from the first on, and keep the bound of the first
+    that is not proved. The result is the least of the bound on the sum and the sum of the bounds on ``placed`` of each
+    priority.
 
-    ``values``: of the answer in hand; empty where there is none: then of every placement. ``bounds``: all that were
-    proved, for any answer.
+    ``values``: of the answer in hand; empty: of every placement. ``bounds``: all that were proved, for any answer.
     """
     placed = [criterion for criterion, (name, _) in enumerate(dense.criteria) if name == "placed"]
     if not placed:

@@ -4,9 +4,8 @@ Columns: ready groups per class of equal ones; unless placed whole, ready subgro
 pods of each shape in each class of nodes. Rows: C5, C6, C11, room of each node class (C2, C3), and the roomiest domain
 for pods that must share one (C7).
 
-Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
-up to at most that of their room: on the nodes of a class, and in the domains within a tier limit. Those that a point of
-the program breaks are found and added.
+Cuts: for any size s the whole parts floor(a / s) of amounts a that lie together add up to at most that of their room,
+on the nodes of a class and in the domains within a tier limit.
 """
 
 from __future__ import annotations
@@ -45,14 +44,12 @@ COLUMNS = 6_000
 
 
 class NodeClasses:
-    """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
-
-    The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
-    nodes, so no placement is lost.
+    """Few kinds of nodes. Room of a class is the sum of its nodes' by every measure, and pods may go to it that may go
+    to one of its nodes, so no placement is lost.
 
     ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
-    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources).
-    ``held``: shape to int64, shape (classes,): pods of it alone that have room.
+    node; -1: no such pod fits there. ``room``: int64, shape (classes, resources). ``held``: shape to int64, shape
+    (classes,).
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -120,10 +117,9 @@ class DomainItem:
 
 
 class LpRelaxation:
-    """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
+    """Columns and rows of the instance, values as terms.
 
-    ``items``: outermost scopes with a limit, each in one domain. ``on``: shape and node class to the terms that count
-    the pods of the shape there.
+    ``items``: outermost scopes with a limit. ``on``: shape and node class to the terms that count the pods there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -299,10 +295,8 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _RowFamily:
-    """Things that lie together in places, counted by one measure; all int64.
-
-    ``things`` are indices, ``amounts`` one per thing, ``sizes`` pieces to try, ``rooms`` the pieces of each size that
-    all places hold.
+    """``things`` that lie together in places; ``rooms``: the pieces of each of ``sizes`` that all places hold; all
+    int64.
     """
 
     things: IntArray
@@ -403,9 +397,8 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
     """Bounds on the values of O1 and on the placed weight that exceed :func:`placer.bounds.bounds_for`, as soon as
     known.
 
-    In this order: the first value of O1 that no other bound meets; the sum over all priorities (criterion None, no
-    context); each later value of O1, given the values in hand before it. ``values``: of the answer in hand, one per
-    criterion. ``seconds``: after so long the solver is stopped.
+    First of the first value that is not met; then of the sum (criterion None, no context); then of each later value,
+    given the ``values`` in hand before it.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
 

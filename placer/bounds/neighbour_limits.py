@@ -1,8 +1,8 @@
 """Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
 
 No more pods that all repel each other are placed than there are domains with room for one. Spread pods (C14) are, in
-each domain, at most ``maxSkew`` more than the least that any domain can end with. Room is that for pods alone, since
-other new pods only take room away. A term of which some pods may be on nodes without the label limits nothing here.
+each domain, at most ``maxSkew`` more than the least that any domain can end with. A term of which some pods may be on
+nodes without the label limits nothing here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BoolArray = npt.NDArray[np.bool_]
 class NeighbourLimit:
     """At most ``most`` pods of all ``classes`` (ascending) together.
 
-    ``hosts``: bool, shape (nodes,): nodes that take one of them, where none takes two; None: nodes may take more.
+    ``hosts``: bool, shape (nodes,): nodes that take one of them; None: nodes may take more.
     """
 
     classes: tuple[int, ...]
@@ -102,7 +102,7 @@ class NeighbourLimits:
 
     @cached_property
     def shut_out(self) -> frozenset[int]:
-        """Groups that neighbours keep from being ready, whatever else is placed."""
+        """Groups that neighbours keep from being ready."""
         return frozenset(
             number
             for limit in self.limits
@@ -128,7 +128,7 @@ class NeighbourLimits:
         return max((int(hosts[top]) for top in tops), default=0)
 
     def lost(self, sizes: IntArray, priority: int | None) -> int:
-        """Least weight of pods of a priority (None: of all) that are left out, of so many of each class."""
+        """Least weight of pods of a priority (None: of all) that are left out, of ``sizes``."""
         classes, total, seen = self.dense.classes, 0, set[int]()
         for limit in self.limits:
             mine = [
@@ -145,7 +145,7 @@ class NeighbourLimits:
         return total
 
     def lost_needs(self, groups: Iterable[tuple[int, ...]]) -> int:
-        """Least need weight that is left out of groups, each given by its classes."""
+        """Least need weight left out of groups, each given by its classes."""
         left, total = {self.dense.classes[each[0]].group for each in groups if each}, 0
         for limit in self.limits:
             needed = {

@@ -1,19 +1,16 @@
 """The cheapest split of an AppGroup: its pods in parts, each for one node, so that the fewest calls are between parts.
 
-An AppGroup alone on nodes as wide as the widest costs no more than in any placement. So the calls that its cheapest
-split cuts, each at the least cost between two nodes, are a bound on ``networkCost``.
-
-Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed. A
-split uses no more pods of a type than there are and keeps the most calls inside:
+The calls that it cuts on the widest nodes, each at the least cost between two nodes, are a bound on ``networkCost``.
+Equal pods of one workload are counted (a *type*), so a part is a vector of counts; only connected parts are listed:
 
     maximise    sum over parts of pairs(part) * uses(part)
     subject to  sum over parts of part[type] * uses(part) <= pods of the type
 
 Its linear relaxation is solved by column generation over the list. A part *loses* the difference between the prices of
 its pods and the calls inside; the losses of a split sum to its distance from the relaxation. So a search over parts of
-small losses finds the cheapest splits and proves them. Losses are whole numbers; the solver gives prices only.
+small losses finds the cheapest splits and proves them. Losses are whole numbers.
 
-Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993), for the program over parts and its relaxation.
+Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993).
 """
 
 from __future__ import annotations
@@ -60,9 +57,9 @@ SIMPLE, FINE = (60, 1000), 2**20
 class CallingPods:
     """Pending pods of an AppGroup by type, and who calls whom.
 
-    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,).
-    ``requests``: int64, shape (types, resources): of one pod. ``masks``: per type the row of ``Dense.masks``.
-    ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
+    ``classes``: per type those of one workload, request and mask. ``counts``: int64, shape (types,). ``requests``:
+    int64, shape (types, resources). ``calls``: int64, shape (types, types): how often each pod of the first calls each
+    of the second.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -78,7 +75,7 @@ class CallingPods:
 
     @cached_property
     def pairs(self) -> int:
-        """Calls between all pods, those of a pod to itself included."""
+        """Calls between all pods, of a pod to itself included."""
         return int(self.counts @ self.calls @ self.counts)
 
     def only(self, types: IntArray) -> CallingPods:
@@ -93,7 +90,7 @@ class CallingPods:
         )
 
     def inside(self, parts: IntArray) -> IntArray:
-        """Calls inside of each part: int64, shape (parts,); ``parts``: shape (parts, types)."""
+        """Calls inside of each part, int64; ``parts``: shape (parts, types)."""
         found: IntArray = ((parts @ self.calls) * parts).sum(axis=1)
         return found
 
@@ -122,7 +119,7 @@ def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call
 
 @dataclass(frozen=True)
 class WidestNodes:
-    """Kinds of nodes of which none is wider than another, so that a part that fits on none of them fits nowhere.
+    """Kinds of nodes of which none is wider than another: a part that fits on none of them fits nowhere.
 
     ``room``: int64, shape (kinds, resources); ``eligible``: bool, shape (masks, kinds).
     """
@@ -158,8 +155,8 @@ class Splits:
     """The connected parts of an AppGroup, their losses, and the cheapest split.
 
     ``parts``: int64, shape (parts, types). ``losses``: int64, shape (parts,), at least 0, in ``unit`` to a call.
-    ``slack``: sum of the losses of a split that cuts ``least`` calls. No split cuts fewer. ``cheapest``: rows of
-    ``parts`` of such a split; None where the search was cut short. ``work``: deterministic time of the search.
+    ``slack``: sum of the losses of a split that cuts ``least`` calls. ``cheapest``: rows of ``parts`` of one; None
+    where the search was cut short. ``work``: deterministic time.
     """
 
     graph: CallingPods
@@ -177,12 +174,12 @@ class Splits:
         return self.graph.inside(self.parts)
 
     def parts_within(self, extra: int) -> IntArray:
-        """The parts of all splits that cut at most ``extra`` calls beyond the least: int64, shape (parts, types)."""
+        """The parts of all splits that cut at most ``extra`` calls beyond the least."""
         return self.parts[self.losses <= self.slack + extra * self.unit]
 
 
 def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
-    """Find the cheapest split; None where there are too many parts to look at, or a pod fits nowhere."""
+    """Find the cheapest split; None: too many parts, or a pod fits nowhere."""
     parts = _connected_parts(graph, widest)
     if parts is None or not parts.any(axis=0).all():
         return None
@@ -203,10 +200,10 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
 
 
 def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
-    """Bound the calls that a split cuts, of an AppGroup with too many parts, by its workloads in two halves.
+    """Bound the calls that a split cuts by its workloads in two halves, drawn by the second eigenvector of the
+    Laplacian; and the work.
 
-    A split cuts at least as many calls within each half as a split of that half alone. Halves are drawn with few calls
-    between them (by the second eigenvector of the Laplacian). Returned is the bound, with the deterministic time spent.
+    A split cuts at least as many calls within each half as a split of that half alone.
     """
     if len(graph.counts) == 1:
         return 0, 0.0
@@ -245,7 +242,6 @@ def _connected_parts(graph: CallingPods, widest: WidestNodes) -> IntArray | None
 
 
 def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
-    """A row as one number, where the numbers are not too large, is found much faster."""
     if math.prod((counts + 1).tolist()) >= 2**62:
         found: IntArray = np.unique(parts, axis=0)
         return found
@@ -287,7 +283,7 @@ def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) ->
 
 
 class CoverSearch:
-    """Ways to put pods together from parts, each pod in one, by depth-first search of at most ``most`` steps.
+    """Ways to put pods together from parts, by depth-first search of at most ``most`` steps.
 
     ``parts``: int64, shape (parts, types); ``losses``: int64, shape (parts,), at least 0.
     """
@@ -303,7 +299,7 @@ class CoverSearch:
         return self.steps > self.most
 
     def covers(self, counts: IntArray, budget: int) -> Iterator[tuple[int, ...]]:
-        """The ways whose losses sum to at most ``budget``, as rows of the parts; ``counts``: int64, shape (types,)."""
+        """The ways whose losses sum to at most ``budget``, as rows of the parts."""
         chosen: list[int] = []
         ahead = [self._choices(counts, np.arange(len(self.parts)), budget)]
         while ahead:
@@ -340,7 +336,7 @@ class CoverSearch:
 class AppGroupSplits:
     """The splits of all AppGroups of an instance; equal AppGroups are looked at once.
 
-    ``classes``: AppGroup to the classes of its pending pods; ``spent``: deterministic time so far.
+    ``classes``: AppGroup to those of its pending pods; ``spent``: deterministic time so far.
     """
 
     def __init__(self, dense: Dense, network: DenseNetwork) -> None:
@@ -374,7 +370,7 @@ class AppGroupSplits:
         return self._splits[graph.signature]
 
     def least(self, app: int) -> int:
-        """Calls of an AppGroup's pending pods between two nodes in every placement of all of them."""
+        """Fewest calls of an AppGroup's pending pods between two nodes."""
         graph, splits = self.graph(app), self.of(app)
         if splits is not None:
             return splits.least
@@ -384,10 +380,7 @@ class AppGroupSplits:
         return self._least[graph.signature]
 
     def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
-        """Bound ``networkCost`` of all placements that place every pod, and whether all AppGroups were looked at.
-
-        Those that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
-        """
+        """Bound ``networkCost`` of placements of every pod, and say whether all AppGroups were looked at."""
         end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])
         total, looked_at = standing_cost(self.dense), True

@@ -1,9 +1,7 @@
 """Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
-Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
-cores with it, 10 free cores are room for 2 GPUs. A group is put alone on the room that running pods leave, since other
-new pods only take room away (C2 to C7, C11). Groups that no rule can tell apart are counted once; those that neighbours
-shut out are left out.
+Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2. A group is put alone on the room that running pods
+leave, since other new pods only take room away (C2 to C7, C11). Groups that no rule can tell apart are counted once.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ EXACT_ROOM = 20_000
 
 
 def usable(request: IntArray, free: IntArray) -> IntArray:
-    """Most that pods on one node can take together of each resource: int64, shape (nodes, resources), at most ``free``.
+    """Most that pods on one node can take together of each resource: int64, shape (nodes, resources).
 
     ``request``: int64, shape (shapes, resources), of all pods that may go there; ``free``: at least 0.
     """
@@ -98,7 +96,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ArrayCache(Generic[K]):
-    """Arrays by key, made by ``make``; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
+    """Arrays by key; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
 
     def __init__(self, make: Callable[[K], npt.NDArray[np.int64]]) -> None:
         self._make = make
@@ -160,7 +158,6 @@ class Shapes:
         self._fits = ArrayCache(self._fits_of)
 
     def _usable(self, free: IntArray) -> IntArray:
-        """Kinds that admit pods of the same shapes are looked at together; all of them if that would be often."""
         sets = partition_rows(self.allowed[self.mask].T).of
         sets = sets if sets.max(initial=0) < MOST_SETS else np.zeros_like(sets)
         for number in np.unique(sets):
@@ -219,10 +216,10 @@ def region_of(dense: Dense, scope: int) -> Region:
 
 @dataclass(frozen=True)
 class RoomMeasure:
-    """A count of room that no packing beats, since the pods of a node never take more pieces than it has.
+    """A count of room that no packing beats: pods of a node never take more pieces than it has.
 
-    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece (1: the amount itself), or the
-    shape. ``masks``: a node counts that one of these rows of eligibility allows.
+    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece, or the shape. ``masks``: a node
+    counts that one of these rows allows.
     """
 
     resource: int
@@ -238,15 +235,12 @@ class Within:
     end: IntArray
 
     def sums(self, prefix: IntArray) -> IntArray:
-        """Sum inside each domain, from the sums ``prefix`` node by node, shape (nodes + 1,)."""
+        """Sum inside each domain, from the sums ``prefix`` of shape (nodes + 1,)."""
         found: IntArray = prefix[self.end] - prefix[self.begin]
         return found
 
     def inside(self, outer: Within) -> tuple[Within, IntArray]:
-        """Intersections of these domains and the outer ones, and for each the index of the outer one.
-
-        Of two domains that have anything in common, one holds the other.
-        """
+        """Intersections with the outer domains, and for each the index of the outer one."""
         if not len(self.begin) or not len(outer.begin):
             return Within(self.begin[:0], self.end[:0]), np.zeros(0, dtype=np.int64)
         above = np.searchsorted(outer.begin, self.begin, side="right") - 1
@@ -268,7 +262,7 @@ class DomainRooms:
         self._sums = ArrayCache(self._sum)
 
     def within(self, region: Region, outer: Region = None) -> tuple[Within, IntArray]:
-        """Highest domains that a region allows inside those of an outer one, and which outer one each is in."""
+        """Highest domains that a region allows in those of an outer one, and which one each is in."""
         key = (region, outer)
         if key not in self._within:
             mine = self._tops(region)
@@ -292,7 +286,7 @@ class DomainRooms:
         return Within(tree.begin[chosen], tree.end[chosen])
 
     def of(self, measure: RoomMeasure, region: Region, outer: Region = None) -> IntArray:
-        """Room in each of the domains of :meth:`within`: int64, shape (domains,)."""
+        """Room in each of the domains of :meth:`within`."""
         return self._sums[measure, region, outer]
 
     def _sum(self, key: tuple[RoomMeasure, Region, Region]) -> IntArray:
@@ -304,14 +298,14 @@ class DomainRooms:
         return self.within(region, outer)[0].sums(prefix)
 
     def per_kind(self, measure: RoomMeasure) -> IntArray:
-        """Room of a node of each kind: int64, shape (kinds,)."""
+        """Room of a node of each kind."""
         if measure.resource < 0:
             return self.shapes.fits(measure.size)
         allowed = self.shapes.allowed[list(measure.masks)].any(axis=0)
         return np.where(allowed, self.shapes.free[:, measure.resource] // measure.size, 0)
 
     def costs(self, measures: Iterable[RoomMeasure], shapes: Sequence[int]) -> IntArray:
-        """Costs of a pod of each shape by each measure: int64, shape (shapes, measures)."""
+        """Costs of a pod: int64, shape (shapes, measures)."""
         columns = [self._cost(measure, np.array(shapes, dtype=np.int64)) for measure in measures]
         return np.array(columns, dtype=np.int64).reshape(len(columns), len(shapes)).T
 
@@ -344,8 +338,8 @@ class SubGroupPods:
 class EqualGroups:
     """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
 
-    ``region``: where all pods of a group must be together. ``sub_groups``: of each group, its pods in no subgroup as
-    one of them. ``members``: per group the indices of its classes, in the order in which the subgroups have them.
+    ``sub_groups``: of each group, its pods in no subgroup as one of them. ``members``: per group its classes, in the
+    order of the subgroups.
     """
 
     priority: int
@@ -389,9 +383,8 @@ class EqualGroups:
         return replace(self, sub_groups=tuple(sub_groups))
 
     def least(self, costs: IntArray) -> IntArray:
-        """Least cost of a ready group: int64, shape (measures,), the largest over the demands of C5 and C6.
-
-        ``costs``: int64, shape (classes, measures), at least 0, of one pod of each class, subgroup after subgroup.
+        """Least cost of a ready group: int64, shape (measures,); ``costs``: int64, shape (classes, measures), at least
+        0.
         """
         sizes = np.array(self.sizes, dtype=np.int64)
         found = cheapest(costs, sizes, self.short)
@@ -419,10 +412,7 @@ class EqualGroups:
 
 
 def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
-    """Cost of the cheapest ``count`` pods (all, if there are fewer): int64, shape (measures,).
-
-    ``costs``: int64, shape (classes, measures); ``sizes``: int64, shape (classes,).
-    """
+    """Cost of the cheapest ``count`` pods: int64, shape (measures,); ``costs``: shape (classes, measures)."""
     if len(costs) == 1:
         one: IntArray = costs[0] * min(count, int(sizes[0]))
         return one
@@ -465,8 +455,7 @@ def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]])
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    ``groups``: equal groups, with the pods of each class that can be placed; only those that can be ready. ``sizes``:
-    int64, shape (classes,): most pods of each class that a placement has.
+    ``groups``: those that can be ready, with the pods that can be placed. ``sizes``: int64, shape (classes,).
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -573,7 +562,7 @@ class StandaloneLimits:
         return RoomMeasure(-1, shape, frozenset())
 
     def measures(self, shapes: Sequence[int]) -> list[RoomMeasure]:
-        """Measures of the room that pods of some shapes take: amounts, pieces of the smallest request, pods."""
+        """Measures of the room that pods of some shapes take."""
         each = sorted(set(shapes))
         masks = frozenset(int(self.shapes.mask[shape]) for shape in each)
         found = [self._pods_of(shape) for shape in each]

@@ -1,8 +1,7 @@
 """Orders in which a kubelet admits a set of pods: any, by creation time, only some, none (C10).
 
-The kubelet sorts pods that arrive together by creation time, and those of the same second come in any order. So an
-order that always works is best, then one by creation time, then one in which each pod is bound after the kubelet's
-answer to the one before. Equal pods are counted, so a handful of pods has few situations.
+The kubelet sorts pods that arrive together by creation time; those of the same second come in any order. Equal pods are
+counted, so a handful of pods has few situations.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ class Orders(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The best ``orders`` that are known, and positions of the pods in an order that works; None with ``Orders.NONE``.
-
-    ``proved``: whether nothing better holds; False where :data:`LIMIT` ended a question.
-    """
+    """The best ``orders`` that are known, and positions of the pods in one; ``proved``: nothing better holds."""
 
     orders: Orders
     sequence: tuple[int, ...] | None
@@ -62,21 +58,9 @@ def find_order(
 ) -> Ordering:
     """Find the orders in which pods are admitted, and give a good one.
 
-    Parameters
-    ----------
-    state
-        Room of the zones before.
-    pods
-        As this kubelet sees each; only those that it aligns.
-    created
-        Seconds.
-    hint
-        Positions in an order that is tried first. Pods of one container each that were given zones may be bound in the
-        order of these.
-    tell_any
-        Whether it matters if any order works; else ``Orders.CREATION`` may stand for both.
-    limit
-        Most admissions to try for each of the three questions.
+    ``pods``: those that this kubelet aligns. ``created``: seconds. ``hint``: positions in an order that is tried first.
+    ``tell_any``: whether it matters if any order works; else ``Orders.CREATION`` may stand for both. ``limit``: most
+    admissions to try for each of the three questions.
     """
     search = _OrderSearch(kubelet, state, pods, created, limit)
     proved = True
@@ -93,7 +77,7 @@ def find_order(
 
 
 def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
-    """An order in which pods of any age are admitted, after ``limit`` admissions at most; else ``Orders.NONE``."""
+    """An order in which pods of any age are admitted, after ``limit`` admissions at most."""
     search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
         sequence = search.some(())
@@ -188,9 +172,8 @@ class _OrderSearch:
         """Classes of an order that works from here, with ``take`` still to be taken.
 
         Two single-unit pods in a row lead to the same situation either way unless the second goes to a higher zone, so
-        only orders with ascending zones, then classes, are looked at. ``last`` is zone and class of such a pod just
-        before, the lowest where there was none. Hence, where only such pods are left, room for one of them in a lower
-        zone leads nowhere. A situation that leads nowhere is entered once.
+        only orders with ascending zones, then classes, are looked at. ``last``: zone and class of such a pod just
+        before. Hence, where only such pods are left, room for one of them in a lower zone leads nowhere.
         """
         if not any(still):
             return ()

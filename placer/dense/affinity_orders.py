@@ -1,8 +1,7 @@
 """Orders of binding in which each pod is admitted by those before it and by running pods (C12).
 
-More pods around only help, so every admitted pod is bound at once, with one exception. Where nothing matches yet, a pod
-that matches its own terms may be the first, and a pod that matches them and comes before it prevents that. Only these
-are choices, and they are tried one after the other.
+More pods around only help, so every admitted pod is bound at once. But where nothing matches yet, a pod that matches
+its own terms may be the first, and any other match before it prevents that. Only these are choices.
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ class Attraction:
     """The required terms of pod affinity of some classes (C12).
 
     ``keys``: indices into ``DenseNeighbours.domain``. ``owners``, ``matched``: classes that have the terms, and that
-    match all of them; ascending. ``ground``: per key: domains with a running match. ``open``: whether no running match
-    is on a node with one of the keys, so that an owner that matches itself may be the first. ``held``, ``held_firsts``:
-    domains, one per key, of fixed owners that must stay admitted; and of those of which a pod may be the first. Empty
-    in a whole instance. ``lasting``: whether owners, and those held, run already: a match has to be there, whenever it
-    came (D5).
+    match all of them; ascending. ``ground``: per key: domains with a running match. ``open``: whether there is none, so
+    that an owner that matches itself may be the first. ``held``, ``held_firsts``: domains, one per key, of fixed owners
+    that must stay admitted; and of those of which a pod may be the first. ``lasting``: owners, and those held, run
+    already: a match has to be there, whenever it came (D5).
     """
 
     keys: tuple[int, ...]
@@ -55,7 +53,7 @@ class Attraction:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Matched classes that do not ask for the same: where one of them is, owners may be."""
+        """Matched classes that do not ask for the same."""
         return tuple(sorted({*self.matched} - {*self.owners}))
 
 
@@ -94,9 +92,9 @@ def affinity_order(
 ) -> list[int] | None:
     """Find an order of pods: places in ``entries``, first bound first; None where none was found.
 
-    ``domain``: per topology key the domain of each node, -1 where it is in none. ``entries``: class and node of each
-    pod, in an order that is kept where possible. ``numa``: kubelets that must admit the pods of their nodes in the
-    order, too (C10); those of each node are given in one that they admit.
+    ``domain``: as in :class:`~placer.dense.dense_neighbours.DenseNeighbours`. ``entries``: class and node of each pod,
+    in an order that is kept where possible. ``numa``: kubelets that must admit the pods in the order, too (C10); those
+    of each node are given in one that they admit.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):

@@ -23,8 +23,8 @@ SAFE = 2**60
 class NodeAmounts:
     """Amounts that are counted on nodes, by name, neither scaled nor cut: of a pod, and left on a node.
 
-    These are the resources (C2). A rule that counts pods on a node in any other way names its amount here: it becomes a
-    column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps.
+    A rule that counts pods on a node names its amount here: it becomes a column of ``Dense.requests`` and
+    ``Dense.free``, which every method, bound and reason keeps.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -38,7 +38,7 @@ class NodeAmounts:
         return pod.requests
 
     def left(self, node: str) -> Resources:
-        """Allocatable minus the amounts of bound, terminating and nominated pods; negative where they hold more."""
+        """Allocatable minus the amounts of bound, terminating and nominated pods; may be negative."""
         if node not in self._left:
             held, allocatable = self.instance.held.get(node), self.instance.nodes[node].allocatable
             self._left[node] = allocatable if held is None else self._difference(allocatable, held)
@@ -55,8 +55,7 @@ class Scale:
     """Amounts as array entries: divided by the greatest common divisor of all requests, so that nothing is lost.
 
     A request that exceeds every node counts as the least that does. Where sums would not fit into 60 bits, a larger
-    divisor is taken and requests are rounded up: then ``exact`` is False, and a pod may fit in truth and not by these
-    numbers. ``asked``: of each pod that matters. ``room``: on each node; entries may be negative.
+    divisor is taken and requests are rounded up: then ``exact`` is False.
     """
 
     def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:
@@ -85,7 +84,7 @@ class Scale:
         return found
 
     def request(self, requests: Resources) -> IntArray:
-        """Scale a request, rounded up: int64, shape (resources,); equal requests share one array."""
+        """Scale a request, rounded up: int64, shape (resources,)."""
         if requests not in self._cache:
             row = [
                 self._asked(name, requests[name], by) for name, by in zip(self.resources, self.divisors, strict=True)

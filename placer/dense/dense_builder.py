@@ -27,12 +27,10 @@ MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 
 
 def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
-    """Turn an instance into arrays.
+    """Turn an instance into arrays, without pods that can never be placed, nor those of subgroups and groups that lack
+    pods to become ready. Rules and values of the rest are unchanged.
 
-    Left out are pods that can never be placed (unsupported, beyond their namespace's budget, with a resource that no
-    node offers, in an invalid group or a closed queue) and those of subgroups and groups that lack pods to become
-    ready. Rules and values of the rest are unchanged. ``running``: as in
-    :class:`placer.dense.dense_neighbours.NeighbourKinds`.
+    ``running``: as in :class:`placer.dense.dense_neighbours.NeighbourKinds`.
     """
     return _DenseBuilder(instance, running).build()
 

@@ -1,13 +1,9 @@
 """Pods and the pods around them by index: C12 to C15 and C7 by label, for classes and domains of node labels.
 
 A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. Running pods
-close nodes to classes for good (``shut``); the rest are rows about classes:
-
-* :class:`Repulsion` (C13; C15 between exclusive and other Jobs of JobSets): in one domain, a pod of an owner class and
-  another one of a matched class may not both be.
-* :class:`Attraction` (C12): an owner needs, in its domain of every key, a matched pod that is there before it.
-* :class:`SpreadRow` (C14): where owners are, there are not too many more counted pods than in the emptiest domain.
-* :class:`~placer.dense.units.Confinement` (C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
+close nodes to classes for good (``shut``); the rest are rows about classes: :class:`Repulsion` (C13, C15 between
+exclusive and other Jobs), :class:`Attraction` (C12), :class:`SpreadRow` (C14), :class:`~placer.dense.units.Confinement`
+(C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
 """
 
 from __future__ import annotations
@@ -57,9 +53,8 @@ NEIGHBOUR_RULES = {
 
 @dataclass(frozen=True)
 class Repulsion:
-    """A required term of pod anti-affinity among classes (C13), or of exclusive Jobs of JobSets (C15).
-
-    ``key``: index into ``DenseNeighbours.domain``. ``owners`` have the term, ``matched`` are meant; ascending.
+    """Of ``owners``, which have a term, and ``matched`` a domain takes no two pods (C13; C15 of JobSets); classes
+    ascend.
     """
 
     key: int
@@ -69,7 +64,7 @@ class Repulsion:
 
     @property
     def mutual(self) -> tuple[int, ...]:
-        """Classes that have the term and are meant by it: of all of them together a domain takes one pod."""
+        """Of all of them together a domain takes one pod."""
         return tuple(sorted({*self.owners} & {*self.matched}))
 
 
@@ -77,21 +72,10 @@ class Repulsion:
 class SpreadRow:
     """A spread constraint of the classes ``owners``, which counts the pods of ``matched`` (C14); classes ascend.
 
-    Parameters
-    ----------
-    key
-        Index into ``DenseNeighbours.domain``.
-    skew
-        By how many pods a domain may exceed the one with the fewest.
-    counted
-        bool, shape (nodes,): nodes that count.
-    before
-        Every domain that counts, ascending, to the pods counted there already. A part of an instance has those of its
-        nodes and those held, and one other domain with the fewest.
-    floor
-        Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
-    held
-        Domains of fixed owners; empty in a whole instance.
+    ``skew``: by how many pods a domain may exceed the one with the fewest. ``counted``: bool, shape (nodes,).
+    ``before``: every domain that counts, ascending, to the pods counted there already; a part of an instance has those
+    of its nodes and those held, and one other domain with the fewest. ``floor``: whether the fewest is taken to be 0
+    (``minDomains``). ``held``: domains of fixed owners; empty in a whole instance.
     """
 
     key: int
@@ -136,7 +120,7 @@ class DenseNeighbours:
         )
 
     def closed(self, kind: int) -> BoolArray | None:
-        """Nodes that are closed to a kind from the beginning: bool, shape (nodes,); None: no node is."""
+        """Nodes closed to a kind from the beginning: bool, shape (nodes,); None: none."""
         if kind < 0:
             return None
         if kind not in self._closed:
@@ -149,7 +133,7 @@ class DenseNeighbours:
         return {}
 
     def most(self, index: int, kind: int) -> IntArray:
-        """Most pods of a class, and of its kind, on each node whatever else is placed: shape (nodes,)."""
+        """Most pods of a class on each node whatever else is placed: shape (nodes,)."""
         found: IntArray = np.full(len(self.domain[0]), 1 if index in self.lonely else ANY_NUMBER, dtype=np.int64)
         closed = self.closed(kind)
         if closed is not None:
@@ -163,11 +147,10 @@ class DenseNeighbours:
 
     @cached_property
     def lonely(self) -> frozenset[int]:
-        """Classes of which a node takes one pod at most, and of all that share a term with it."""
+        """Classes of which a node takes one pod at most."""
         return frozenset(index for row in self.repulsions for index in row.mutual if self._covers(row.key))
 
     def _covers(self, key: int) -> bool:
-        """Classes may be on nodes without the label, and then no term binds them."""
         return bool((self.domain[key] >= 0).all())
 
     @cached_property
@@ -197,13 +180,13 @@ class DenseNeighbours:
 
     @cached_property
     def in_units(self) -> frozenset[int]:
-        """Classes whose pods tie others to their domain, or keep them out of it (C7 by label, C15)."""
+        """Classes whose pods tie others to their domain, or keep them out (C7 by label, C15)."""
         found = {index for confined in self.confinements for index in confined.classes}
         return frozenset(found).union(index for row in self.exclusions for unit in row.units for index in unit)
 
     @cached_property
     def depth(self) -> Mapping[int, int]:
-        """Class to how many others must come before it (C12): 1 where they need none themselves; 0: absent."""
+        """Class to how many others must come before it (C12); absent: none."""
         found: dict[int, int] = {}
         for _ in self.attractions:
             before = dict(found)
@@ -217,7 +200,7 @@ class DenseNeighbours:
 
     @cached_property
     def let_in_by(self) -> Mapping[int, frozenset[int]]:
-        """Class that others must come before (C12) to all classes that do."""
+        """Class to all classes that may have to come before it (C12)."""
         found: dict[int, set[int]] = defaultdict(set)
         for row in self.attractions:
             for index in filter(self.depth.get, row.owners):
@@ -244,7 +227,7 @@ class DenseNeighbours:
         return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
 
     def renumbered(self, copies: Mapping[int, Iterable[int]]) -> DenseNeighbours:
-        """The same rows about copies of the classes; a class without a copy is left out."""
+        """The same rows about copies of the classes."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted({copy for index in classes for copy in copies.get(index, ())}))
@@ -274,7 +257,7 @@ class DenseNeighbours:
 
 
 class Signature(NamedTuple):
-    """Demands of a pod, the numbers of selectors, affinities and limits that mean it, and whether it runs in truth."""
+    """Demands of a pod, the numbers of terms that mean it, and whether it runs in truth."""
 
     asked: Neighbours
     meant: frozenset[tuple[str, int]]
@@ -284,9 +267,8 @@ class Signature(NamedTuple):
 class NeighbourKinds:
     """Kinds of pods by their demands on others and others' on them, and the rows about them.
 
-    Pods that differ only by labels that nothing looks at are of one kind. ``pods``: pending pods that may be placed.
-    ``nodes``: in tree order. ``running``: pods that run in truth: of pending ones only D5 is asked and that new pods
-    keep away; for bound ones the near pods have to last, too.
+    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
+    ones only D5 is asked and that new pods keep away; for bound ones the near pods have to last, too.
     """
 
     def __init__(
@@ -315,9 +297,6 @@ class NeighbourKinds:
         return _numbered(terms for terms in asked if terms)
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
-        """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
-        that count the same, so that a user who writes many of them gets one row.
-        """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
         single: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
         several: list[tuple[str, dict[Any, int]]] = [("attracts", self._attracting), ("lasts", self._lasting)]
@@ -340,7 +319,7 @@ class NeighbourKinds:
         return term.topology_key, meant, there, term.max_skew, term.min_domains, term.keys, term.counted
 
     def of(self, pod: Pod) -> int:
-        """Number of a pod's kind; -1: neither it nor others ask anything."""
+        """Number of a pod's kind; -1: none."""
         meant = self._meant.get(pod.key, frozenset())
         if not meant and not pod.neighbours:
             return -1
@@ -483,7 +462,7 @@ class NeighbourKinds:
         return {}
 
     def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
-        """Equal terms of running pods, the first of them, and the domains of these pods."""
+        """The first of equal terms of running pods, and the domains of these pods."""
         terms = self._kept[number]
         key = self.key(terms[0].topology_key)
         if number not in self._keepers:

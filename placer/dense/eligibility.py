@@ -18,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Eligibility:
-    """Rows of eligible nodes, one per constraints value, with columns in the order of ``nodes``."""
+    """Rows of eligible nodes, with columns in the order of ``nodes``."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes

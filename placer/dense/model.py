@@ -94,9 +94,8 @@ class PodClass:
 class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
-    ``limit``: highest tier that its placed pods may span; None: no limit below the virtual root's. ``wanted``: whether
-    it counts in O2. ``bound``: nodes of its running pods, one per pod; -1: absent. ``lost_leaves``: distinct absent
-    nodes that they run on: each is a leaf of its own in ``span``.
+    ``limit``: highest tier that its placed pods may span; None: none. ``wanted``: it counts in O2. ``bound``: nodes of
+    its running pods, one per pod; -1: absent. ``lost_leaves``: distinct absent nodes that they run on.
     """
 
     classes: tuple[int, ...]
@@ -120,8 +119,7 @@ class DenseSubGroup:
 
 @dataclass(frozen=True)
 class DenseGroup:
-    """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
-    ``Dense``.
+    """A gang with pending pods that may be placed.
 
     ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role. ``short_by_policy``: policy
     index to how many of ``sub_groups`` with ``short`` above 0 must still become ready. ``need_weight``: micro-nodes
@@ -154,9 +152,8 @@ class QueueRow:
 class Domains:
     """The tier tree as arrays; the last index is the virtual root.
 
-    Domain ``d`` holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier. ``names``: None for the virtual
-    root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape (domains,); ``parent`` of the virtual root is -1.
-    ``used``: bool, shape (domains,): not empty before (O4).
+    Domain ``d`` holds the nodes ``begin[d]:end[d]``, and a parent (-1: none) has a larger tier. int64, shape
+    (domains,); ``used``: bool: not empty before (O4).
     """
 
     names: tuple[str | None, ...]
@@ -198,31 +195,26 @@ class Dense:
     Parameters
     ----------
     nodes
-        Names in tree order: every domain is a slice of them; nodes in no HyperNode come last.
-    resources
-        Those that some placeable pod requests.
+        In tree order: every domain is a slice of them; nodes in no HyperNode come last.
     scale
         int per resource: amounts are divided by it.
     free
-        int64, shape (nodes, resources): room left, scaled, never negative, cut at the sum of all requests.
+        int64, shape (nodes, resources): scaled, never negative, cut at the sum of all requests.
     masks
         bool, shape (distinct constraints, nodes): eligibility (C3).
-    leaf
-        int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
-    span_leaf
-        The same for ``span``; nodes in no HyperNode have one each.
+    leaf, span_leaf
+        int64, shape (nodes,): leaf domain of each node; of nodes in no HyperNode the virtual root, one each for
+        ``span``.
     node_used
         bool, shape (nodes,): not empty before (O4).
-    classes
-        Only those that can be placed.
     ports
         Host ports taken on each node that has any.
     criteria
-        Name and, of O1, priority of each value, in the order of comparison: as in ``score``.
+        Name and, of O1, priority of each value, in the order of comparison.
     network, numa, neighbours
-        None where no class is concerned: by C8, C9 and O3; by C10; by C7 by label and C12 to C15.
+        None where no class is concerned.
     exact
-        Whether amounts are: else a bound from them may be too low, and proves nothing.
+        Whether amounts are: else a bound from them proves nothing.
     constant_locality, constant_span, constant_network
         Part of the value of scopes and calls without placeable pods.
     """

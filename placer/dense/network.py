@@ -53,11 +53,10 @@ class Call:
 class DenseNetwork:
     """Areas of nodes, the cost of a call between two of them, and who calls whom.
 
-    ``area``: int64, shape (nodes,). ``cost``: int64, shape (areas, areas): from a node of one area to *another* node of
-    the other; on one node it is 0. ``link``: int64, shape (areas, areas): the limited link of a call; -1: none.
-    ``room``: per link the rest of its capacity, in bit/s, after all pairs that are there before; at least 0.
-    ``workloads``, ``calls``: only calls of which one end is pending. ``majority``: a pod has no more callees too far
-    than near enough (C8, ``networkCost: majority``).
+    ``area``: int64, shape (nodes,). ``cost``, ``link``: int64, shape (areas, areas): from a node of one area to
+    *another* node of the other; the limited link, -1: none. ``room``: per link the rest of its capacity, in bit/s, at
+    least 0. ``calls``: those of which one end is pending. ``majority``: a pod has no more callees too far than near
+    enough (C8).
     """
 
     area: IntArray

@@ -28,8 +28,6 @@ LIMITLESS = 2**31
 
 
 class _KnownOrder(NamedTuple):
-    """None: no order was found; and whether it is proved that there is none."""
-
     sequence: tuple[Units, ...] | None
     proved: bool
 
@@ -38,11 +36,10 @@ class _KnownOrder(NamedTuple):
 class DenseNuma:
     """Kubelets, the room of their zones, and each class as each of them sees it.
 
-    ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: a node where every pod is admitted. ``start``: per
-    node the room of its zones before any new pod; empty where the kind is -1. ``units``: per class one of its pods for
-    each kubelet; empty: nothing of it is aligned there. ``held``: node to new pods that stay there whatever is decided,
-    which are bound among the others in any order. ``asked``: per kubelet and resource the need of all pods together:
-    more room makes no difference.
+    ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: every pod is admitted. ``start``: per node the room of
+    its zones before any new pod. ``units``: per class one of its pods for each kubelet; empty: nothing of it is aligned
+    there. ``held``: node to new pods that stay there whatever is decided. ``asked``: per kubelet and resource the need
+    of all pods together: more room makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -137,10 +134,10 @@ class DenseNuma:
         return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
 
     def in_order(self, node: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-        """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
+        """Classes and counts on a node in an order in which its kubelet admits the pods, class by class; None: none
+        found.
 
-        The given order is tried first, and classes that C10 does not concern come last. None where no order was found,
-        or none that keeps the pods of a class together.
+        The given order is tried first, and classes that C10 does not concern come last.
         """
         held = self.held.get(node, ())
         classes = self._pod_by_pod(node, counts)

@@ -1,8 +1,8 @@
 """The Topology Manager of a kubelet on packed integers, for methods that ask it millions of times (C10).
 
-It finds the same zones as :class:`placer.instance.numa.TopologyManager`. The state of a node is a tuple with one
-integer per zone: the room of every aligned resource in a field of its own, and above each field a guard bit. A demand
-fits if subtracting it leaves all guard bits set. With fields of 3 and 4 bits for cores and GPUs::
+It finds the same zones as :class:`placer.instance.numa.TopologyManager`. A state has one integer per zone: the room of
+every aligned resource in a field, and above each field a guard bit. A demand fits if subtracting it leaves all guard
+bits set. With fields of 3 and 4 bits for cores and GPUs::
 
     room of 6 cores, 2 GPUs    1 110 1 0010
     asked   5 cores, 3 GPUs  - 0 101 0 0011
@@ -31,11 +31,10 @@ State = tuple[int, ...]
 
 
 class Unit(NamedTuple):
-    """Amounts that are aligned at once, of a container or the pod, in the packed form of one :class:`PackedKubelet`.
+    """Amounts that are aligned at once, of a container or the pod, packed for one :class:`PackedKubelet`.
 
-    ``take``: taken afterwards: nothing for a one-shot init container. ``width``: number of zones; 0: this kubelet never
-    aligns it. ``amounts``: index, need and take of each resource. ``again``: indices of the resources that later units
-    of the pod get again, of an init container that ends.
+    ``take``: taken afterwards. ``width``: number of zones; 0: never aligned here. ``amounts``: index, need and take of
+    each resource. ``again``: resources that later units of the pod get again, of an init container that ends.
     """
 
     need: int
@@ -193,8 +192,7 @@ class PackedKubelet:
     def enough(self, state: State, pods: Sequence[Units], take: int, first: int = 0) -> bool:
         """Whether there is a chance for all of some pods, in any order, since rooms never grow again.
 
-        Each unit must find zones now, none of them below ``first``, and zones that are of no use to any must not be
-        needed for ``take``, the sum over the units' own.
+        Each unit must find zones, none of them below ``first``, and other zones must not be needed for ``take``.
         """
         guard, usable = self._guard, set[int]()
         for unit in {unit for units in pods for unit in units}:

@@ -15,22 +15,10 @@ __all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFa
 class SearchOptions:
     """How long and how a search may run.
 
-    Parameters
-    ----------
-    seconds
-        From when the search begins in its own process, None: unlimited. The caller kills it at a deadline of its own.
-    work
-        Deterministic time units of the solver in all, None: unlimited.
-    workers
-        Solver threads, at least 1. With 1 the search is repeatable unless ``seconds`` cuts it.
-    seed
-        0 .. 2^31 - 1.
-    hint
-        A solution to start from that keeps all rules, or None.
-    solver
-        PuLP's name of the solver; only ``milp`` has a choice.
-    executor
-        Where the parts of ``decomposed`` are solved (:mod:`placer.executors`); with one worker always here.
+    ``seconds``: from when the search begins in its own process. ``work``: deterministic time units of the solver in
+    all. ``workers``: solver threads; with 1 the search is repeatable unless ``seconds`` cuts it. ``seed``: 0 .. 2^31 -
+    1. ``hint``: a solution that keeps all rules. ``solver``: PuLP's name, for ``milp``. ``executor``: where the parts
+    of ``decomposed`` are solved (:mod:`placer.executors`); with one worker always here.
     """
 
     seconds: float | None = None

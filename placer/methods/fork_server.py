@@ -1,9 +1,8 @@
 """A process that forks children with the modules of a search loaded: loading them takes a second, a fork milliseconds.
 
-A process starts its server with its first child and keeps it. Both ends speak by a socket, one request at a time: the
-name of a module, with the child's descriptors, is answered by the child's pid; a pid by how that child ended. The
-server has one thread and runs nothing of a user's. It ends when its socket is closed, so never after its parent; each
-child watches its standard input, which the parent keeps open, and ends with it, too.
+Both ends speak by a socket, one request at a time: the name of a module, with the child's descriptors, is answered by
+the child's pid; a pid by how that child ended. The server ends when its socket is closed, so never after its parent;
+each child watches its standard input, which the parent keeps open, and ends with it, too.
 """
 
 from __future__ import annotations

@@ -17,17 +17,9 @@ __all__ = ["Incumbent"]
 class Incumbent:
     """Keeps the best solution by value, collects bounds, and remembers when either got better.
 
-    Parameters
-    ----------
-    began
-        ``time.monotonic()`` of the beginning of the call, for the trace.
-    watch
-        Called with every new point of the trace.
-
-    Attributes
-    ----------
-    fullest
-        The last of the solutions with the most pods that were the best: better ones may lack pods of low priority.
+    ``began``: ``time.monotonic()`` of the beginning of the call. ``watch``: called with every new point of the trace.
+    ``fullest``: the last of the solutions with the most pods that were the best: better ones may lack pods of low
+    priority.
     """
 
     def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:
@@ -61,11 +53,11 @@ class Incumbent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is a solution with its own values: work on it may have been broken off anywhere."""
+        """Whether there is a solution with its own values: an interrupt may come anywhere."""
         return self.solution is not None and score_solution(self._dense, self.solution) == self.values
 
     def settle(self) -> None:
-        """Have the values of the solution in hand, where work on it was broken off."""
+        """Have the values of the solution in hand."""
         if self.solution is not None:
             self.values = score_solution(self._dense, self.solution)
 

@@ -1,8 +1,7 @@
 """A solver in a process of its own: it may hang, abort or eat its time, and the caller still has the last answer.
 
 CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted.
-Events come through a pipe one by one, and the process is killed when its time is over. In a container it may take the
-memory that is left and no more, so that it dies alone. Frames are a length (8 bytes, big endian) and a pickle.
+In a container it may take the memory that is left and no more, so that it dies alone.
 """
 
 from __future__ import annotations

@@ -134,16 +134,10 @@ def choose(
     leaves: Collection[int] | None = None,
     reuse: bool = True,
 ) -> Chosen | None:
-    """Choose nodes for pods of one shape; None where there is no room for ``count``.
+    """Choose nodes for pods of one shape; None: no room for ``count``.
 
-    Parameters
-    ----------
-    where
-        First node and the one after the last.
-    leaves
-        Leaves that the scope of the pods touches already, to keep its span small; None: span does not matter.
-    reuse
-        Fill nodes in use before empty ones.
+    ``where``: first node and the one after the last. ``leaves``: those that the scope of the pods touches already, to
+    keep its span small; None: span does not matter. ``reuse``: fill nodes in use before empty ones.
     """
     begin, end = where
     state.work += STEP // (1 if leaves is not None else 3)

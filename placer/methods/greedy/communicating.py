@@ -1,10 +1,10 @@
-"""Pods that call each other: areas first, then the nodes in them, with callers and callees on one node (C8, C9, O3).
+"""Pods that call each other: areas first, by counting, then the nodes in them, with callers and callees on one node
+(C8, C9, O3).
 
-Areas are chosen by counting, before any node is. Depth-first search over colocation components, that is, pods which
-some chain of calls keeps in one area, makes drafts. Where all of them leave pods out, tabu repair starts from them.
+Depth-first search over colocation components, pods which some chain of calls keeps in one area, makes drafts; tabu
+repair starts from them where all leave pods out.
 
-Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989): the best move is made even where it is no
-gain, and pods do not go back for some steps.
+Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989).
 """
 
 from __future__ import annotations

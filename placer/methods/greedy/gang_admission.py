@@ -27,19 +27,9 @@ __all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_
 class Style:
     """How a gang is placed.
 
-    Parameters
-    ----------
-    whole
-        Try all pods of an elastic gang before only as many as it needs.
-    reuse
-        Fill nodes in use before empty ones (O4).
-    even
-        Fill the emptiest nodes first, so that each keeps some room of every resource.
-    tries
-        Domains tried per tier and scope: in a full cluster a dozen of them may hold each shape alone, and not all
-        together.
-    forward
-        How often a subgroup that found no place is moved to the front, and the whole gang is tried again.
+    ``whole``: try all pods of an elastic gang first. ``reuse``: fill nodes in use before empty ones (O4). ``even``:
+    fill the emptiest nodes first. ``tries``: domains tried per tier and scope. ``forward``: how often a subgroup that
+    found no place is moved to the front, and the whole gang is tried again.
     """
 
     whole: bool = False

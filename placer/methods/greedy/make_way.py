@@ -1,8 +1,7 @@
 """Making way: a pod that waits finds its place where another one moves aside.
 
-In a full cluster room may be left only where those that wait may not be: their host has one of them already, or their
-domain has more than the others (C13, C14). So for each pod that finds no place one other is moved, as far as tier
-limits let it. In the same way nodes are emptied that a few pods keep open (O4).
+Room may be left only where those that wait may not be (C13, C14). So for each pod that finds no place one other is
+moved, as far as tier limits let it. In the same way nodes are emptied that a few pods keep open (O4).
 """
 
 from __future__ import annotations

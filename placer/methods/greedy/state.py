@@ -47,17 +47,10 @@ class PodBlock:
 def least(
     dense: Dense, group: DenseGroup, prices: Sequence[int], most: Mapping[int, int]
 ) -> tuple[PodBlock, ...] | None:
-    """As few and as small pods as make the group ready; none where nothing is needed, None where the pods do not
-    suffice.
+    """As few and as small pods as make the group ready; None where the pods do not suffice.
 
-    Parameters
-    ----------
-    group
-        A gang of which no pending pod is placed yet.
-    prices
-        What a pod of each class takes; within a block the dearest come first.
-    most
-        Class to the pods of it that may be used; absent: all.
+    ``group``: nothing of it is placed yet. ``prices``: of a pod of each class; within a block the dearest come first.
+    ``most``: class to the pods of it that may be used; absent: all.
     """
     needs = _Needs(dense, group, most)
     return _blocks(dense, group, prices, needs.take) if needs.meet() else None

@@ -60,16 +60,8 @@ def in_homes(
     """Attempt something with domains settled for units that have no pods yet, one choice after the other, until it
     works out.
 
-    Parameters
-    ----------
-    items
-        What is to be placed, as (class, pods).
-    where
-        First node and the one after the last.
-    attempt
-        Whether it worked out; if not, it leaves the state as it was.
-    some
-        Whether fewer pods will do, so that domains without room for all are tried, too.
+    ``items``: (class, pods) to be placed. ``where``: first node and the one after the last. ``attempt``: leaves the
+    state as it was where it fails. ``some``: domains without room for all are tried, too.
     """
     chosen = tuple(units)
     if not chosen or state.neighbours is None:

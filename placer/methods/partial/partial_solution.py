@@ -43,33 +43,13 @@ class PartialSolution:
     """What is placed so far and the room that is left.
 
     Three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}`` and
-    ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away, and so does ``undo`` to a mark from before it came.
+    ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away, and so does ``undo`` to an earlier mark.
 
-    Parameters
-    ----------
-    calls
-        Call graph of another partial solution of the instance, to be shared.
-    zones
-        Whether kubelets' NUMA zones are replayed (C10); without, they are left to the caller.
-
-    Attributes
-    ----------
-    room, free
-        int64, shape (resources, nodes), and the same as (nodes, resources): what is left.
-    used
-        bool, shape (nodes,): not empty, DaemonSets' pods apart (O4).
-    queue_room
-        Per row of ``Dense.queue_rows``: what is left (C11).
-    placed
-        Pods per class.
-    where
-        Class to node to count.
-    on
-        Node to class to count, in the order in which the classes came.
-    ports
-        Node to host ports of placed pods.
-    communication, zones, neighbours
-        None where no pod calls another, no kubelet refuses one, none asks something of others.
+    ``calls``: call graph of another partial solution of the instance. ``zones``: whether kubelets' NUMA zones are
+    replayed (C10). ``room``, ``free``: int64, shape (resources, nodes), and the same as (nodes, resources): left.
+    ``used``: bool, shape (nodes,) (O4). ``queue_room``: per row of ``Dense.queue_rows`` (C11). ``on``: in the order in
+    which classes came. ``ports``: of placed pods. ``communication``, ``zones``, ``neighbours``: None where no pod is
+    concerned.
     """
 
     def __init__(self, dense: Dense, calls: CallGraph | None = None, *, zones: bool = True) -> None:
@@ -181,17 +161,8 @@ class PartialSolution:
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
         """Lower counts of further pods of a class by every rule of one node that is not of resources, C3, C8 or C9.
 
-        A rule of what may be together on a node goes here, and nowhere else in the methods that move a partial
-        solution.
-
-        Parameters
-        ----------
-        nodes
-            Where; None: all nodes.
-        counts
-            int64: how many fit by resources on each of them, at most 1 where the class has host ports; is changed.
-        zones
-            Whether C10 counts.
+        A rule of what may be together on a node goes here. ``nodes``: None: all. ``counts``: int64: how many fit by
+        resources on each of them, at most 1 where the class has host ports; is changed.
         """
         for node in self._nodes_with(self.dense.classes[index].host_ports):
             counts[slice(node, node + 1) if nodes is None else nodes == node] = 0

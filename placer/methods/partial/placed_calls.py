@@ -26,22 +26,11 @@ MOST_ROOM = 2**50
 
 
 class Partner(NamedTuple):
-    """A dependency seen from one of its ends; all arrays have shape (areas, areas), my area first, then the other's.
+    """A dependency seen from one of its ends; arrays have shape (areas, areas), my area first.
 
-    Parameters
-    ----------
-    other
-        The workload at the other end; one that calls itself has two entries.
-    calling
-        Whether the other end is the caller.
-    far
-        bool: where the two areas are too far from each other (C8).
-    cost
-        Of a pair that is not on one node.
-    link
-        The limited link it takes; -1: none.
-    bandwidth
-        In the unit of :attr:`CallGraph.room`.
+    ``other``: the workload at the other end; one that calls itself has two entries. ``calling``: the other end is the
+    caller. ``far``: bool: too far from each other (C8). ``cost``: int64: of a pair on two nodes. ``link``: int64; -1:
+    none. ``bandwidth``: in the unit of :attr:`CallGraph.room`.
     """
 
     other: int
