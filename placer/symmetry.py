@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.dense.model import IntArray
 
 __all__ = [
     "GroupSignature",
@@ -43,7 +44,6 @@ __all__ = [
     "partition_rows",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 Thing = TypeVar("Thing")
 Signature = TypeVar("Signature", bound=Hashable)

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Call, Dense, DenseNetwork
+from placer.dense.model import IntArray
 
 __all__ = ["CallCosts", "standing_cost"]
 
-IntArray = npt.NDArray[np.int64]
 
 LARGE = 2**31
 

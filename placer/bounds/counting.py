@@ -19,6 +19,7 @@ import numpy.typing as npt
 from placer.bounds.call_costs import CallCosts, standing_cost
 from placer.bounds.standalone import BoolArray, IntArray, RoomMeasure, StandaloneLimits
 from placer.dense import Dense, DenseScope
+from placer.dense.model import FloatArray
 from placer.placement import MAXIMISED
 
 __all__ = [
@@ -54,8 +55,6 @@ class NamedBound:
 MOST_SIZES = 32
 
 MOST_TAKEN = 256
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
 from placer.bounds.standalone import (
@@ -32,6 +31,7 @@ from placer.bounds.standalone import (
     cheapest,
 )
 from placer.dense import Dense
+from placer.dense.model import FloatArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import partition_rows
 
@@ -289,8 +289,6 @@ SETS = 16
 ROWS = 40
 
 BROKEN = 1e-6
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

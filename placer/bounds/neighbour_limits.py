@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, DenseScope
 from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["NeighbourLimit", "NeighbourLimits"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

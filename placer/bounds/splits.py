@@ -24,17 +24,15 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.call_costs import CallCosts, standing_cost
 from placer.dense import Call, Dense, DenseNetwork
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import grouped
 
 __all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts", "make_calling_pods"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: With more connected parts than this an AppGroup is not looked at.
 MOST_PARTS = 60_000
@@ -249,7 +247,7 @@ def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
     return parts[np.unique(parts @ radix, return_index=True)[1]]
 
 
-def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.NDArray[np.float64], int]:
+def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[FloatArray, int]:
     chosen = list(dict.fromkeys([*range(len(graph.counts)), *np.argsort(-pairs, kind="stable")[:PARTS_AT_ONCE]]))
     # No row lets a part be used more often than this; a bound that were met would have a price of its own.
     unbounded = 2 * int(graph.counts.max())
@@ -271,7 +269,7 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.N
         chosen += missing[np.argsort(-gain[missing], kind="stable")[:PARTS_AT_ONCE]].tolist()
 
 
-def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
+def _whole(prices: FloatArray, parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
     for most in SIMPLE:
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))

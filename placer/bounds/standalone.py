@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.dense import Dense
+from placer.dense.model import BoolArray, IntArray
 from placer.symmetry import GroupSignature, GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 
 __all__ = [
@@ -38,8 +38,6 @@ __all__ = [
     "usable",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Room is made up from requests exactly up to so many units, beyond that it is taken as it is.
 EXACT_ROOM = 20_000
@@ -98,12 +96,12 @@ K = TypeVar("K", bound=Hashable)
 class ArrayCache(Generic[K]):
     """Arrays by key; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
 
-    def __init__(self, make: Callable[[K], npt.NDArray[np.int64]]) -> None:
+    def __init__(self, make: Callable[[K], IntArray]) -> None:
         self._make = make
-        self._known: dict[K, npt.NDArray[np.int64]] = {}
+        self._known: dict[K, IntArray] = {}
         self._numbers = 0
 
-    def __getitem__(self, key: K) -> npt.NDArray[np.int64]:
+    def __getitem__(self, key: K) -> IntArray:
         if key not in self._known:
             found = self._make(key)
             if self._numbers + found.size > NUMBERS:

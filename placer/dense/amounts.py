@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.solution import IntArray
 from placer.instance import Instance, Pod
 from placer.quantity import Resources
 
 __all__ = ["NodeAmounts", "Scale"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Sums over all nodes or all pods stay below this, so that no array and no solver overflows.
 SAFE = 2**60

@@ -13,15 +13,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
+from placer.dense.affinity_orders import Attraction, affinity_order, joined_classes
+from placer.dense.numa import DenseNuma
+from placer.dense.solution import BoolArray, IntArray
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
-from placer.instance.neighbours import AffinityTerm, Neighbours, SpreadLimit
+from placer.instance.neighbours import AffinityTerm, DomainUnit, Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, owners_of_terms
 
 __all__ = [
@@ -36,8 +37,6 @@ __all__ = [
     "SpreadRow",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 ANY_NUMBER = 2**40
 
@@ -221,7 +220,7 @@ class DenseNeighbours:
         """Disjoint sets of classes that rows tie together."""
         return joined_classes(map(set, self._members))
 
-    def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
+    def order(self, entries: Sequence[tuple[int, int]], numa: DenseNuma | None = None) -> list[int] | None:
         """:func:`placer.dense.affinity_orders.affinity_order` by the rows that are not ``lasting``."""
         rows = [row for row in self.attractions if not row.lasting]
         return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
@@ -232,15 +231,14 @@ class DenseNeighbours:
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted({copy for index in classes for copy in copies.get(index, ())}))
 
+        def all_mapped(rows: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in rows)
+
         return replace(
             self,
-            repulsions=tuple(
-                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.repulsions
-            ),
-            attractions=tuple(
-                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.attractions
-            ),
-            spreads=tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.spreads),
+            repulsions=all_mapped(self.repulsions),
+            attractions=all_mapped(self.attractions),
+            spreads=all_mapped(self.spreads),
             confinements=tuple(replace(row, classes=mapped(row.classes)) for row in self.confinements),
             exclusions=tuple(replace(row, units=tuple(map(mapped, row.units))) for row in self.exclusions),
         )
@@ -256,12 +254,8 @@ class DenseNeighbours:
         return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **left)
 
 
-class Signature(NamedTuple):
-    """Demands of a pod, the numbers of terms that mean it, and whether it runs in truth."""
-
-    asked: Neighbours
-    meant: frozenset[tuple[str, int]]
-    running: bool
+#: Demands of a pod, the numbers of terms that mean it, and whether it runs in truth.
+Signature = tuple[Neighbours, frozenset[tuple[str, int]], bool]
 
 
 class NeighbourKinds:
@@ -290,6 +284,9 @@ class NeighbourKinds:
         self._domains: dict[str, int] = {}
         self._values: list[dict[str, int]] = []
         self._arrays: list[IntArray] = []
+        self._counting: dict[object, BoolArray] = {}
+        self._repelled: dict[tuple[str, int], set[int]] = {}
+        self._keepers: dict[int, set[int]] = {}
         self.units = StandingUnits(standing, asked, self._domain_of)
 
     def _attractions(self, pods: Iterable[Pod]) -> dict[tuple[AffinityTerm, ...], int]:
@@ -323,7 +320,7 @@ class NeighbourKinds:
         meant = self._meant.get(pod.key, frozenset())
         if not meant and not pod.neighbours:
             return -1
-        signature = Signature(pod.neighbours, meant, pod.key in self._running)
+        signature = pod.neighbours, meant, pod.key in self._running
         return self._number.setdefault(signature, len(self._number))
 
     def rows(self, kinds: Sequence[int]) -> DenseNeighbours | None:
@@ -332,7 +329,10 @@ class NeighbourKinds:
             return None
         about = _KindClasses(self._number, kinds)
         repulsions = tuple(self._repulsions(about))
-        attractions = {n: self._attraction(terms, n, about) for n, terms in _by_number(self._attracting).items()}
+        attractions = {
+            number: self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
+            for number, alike in _by_number(self._attracting).items()
+        }
         spreads = [self._spread(limits, number, about) for number, limits in _by_number(self._spreading).items()]
         shut = _Closing(self, {terms: attractions[n] for terms, n in self._attracting.items()}).shut(self._number)
         lasting = tuple(self._to_last(about))
@@ -362,9 +362,6 @@ class NeighbourKinds:
                 rows.append(Repulsion(key, about.owners(job), about.all_owners(others), "C15"))
                 rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
         return (row for row in rows if row.owners and row.matched)
-
-    def _attraction(self, alike: Sequence[tuple[AffinityTerm, ...]], number: int, about: _KindClasses) -> Attraction:
-        return self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
 
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
         """A running pod that matches its own terms keeps itself."""
@@ -407,10 +404,6 @@ class NeighbourKinds:
             self._counting[kind] = np.array([limit.counts(nodes[name]) for name in self._nodes], dtype=bool)
         return self._counting[kind]
 
-    @cached_property
-    def _counting(self) -> dict[object, BoolArray]:
-        return {}
-
     # Domains
 
     @cached_property
@@ -438,12 +431,9 @@ class NeighbourKinds:
         nodes = (self.node_index.get(pod.node or "", -1) for pod in pods)
         return {int(self._arrays[key][node]) for node in nodes if node >= 0} - {-1}
 
-    def without_label(self, keys: Iterable[str]) -> BoolArray | None:
-        """Nodes that lack one of some labels; None: no node does."""
-        found = np.zeros(len(self._nodes), dtype=bool)
-        for key in keys:
-            found |= self._arrays[self.key(key)] < 0
-        return found if found.any() else None
+    def without_label(self, key: str) -> BoolArray:
+        """Nodes that lack a label."""
+        return self._arrays[self.key(key)] < 0
 
     def within(self, key: str, domains: Iterable[int]) -> BoolArray:
         """Nodes of some domains of a label."""
@@ -457,10 +447,6 @@ class NeighbourKinds:
             self._repelled[place] = self.domains(self.key(term.topology_key), matched)
         return self._repelled[place]
 
-    @cached_property
-    def _repelled(self) -> dict[tuple[str, int], set[int]]:
-        return {}
-
     def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
         """The first of equal terms of running pods, and the domains of these pods."""
         terms = self._kept[number]
@@ -468,10 +454,6 @@ class NeighbourKinds:
         if number not in self._keepers:
             self._keepers[number] = self.domains(key, chain.from_iterable(map(self._owners.__getitem__, terms)))
         return terms[0], self._keepers[number]
-
-    @cached_property
-    def _keepers(self) -> dict[int, set[int]]:
-        return {}
 
     @cached_property
     def _kept(self) -> dict[int, list[AffinityTerm]]:
@@ -485,64 +467,53 @@ class _Closing:
 
     def shut(self, kinds: Iterable[Signature]) -> dict[str, tuple[BoolArray | None, ...]]:
         found: dict[str, list[BoolArray | None]] = {rule: [] for rule in NEIGHBOUR_RULES}
-        for neighbours, meant, running in kinds:
+        for asked, meant, running in kinds:
             keeping = [number for name, number in meant if name == "keeps"]
-            found["C12"].append(None if running else self.by_affinity(neighbours))
-            found["C13"].append(None if running else self.by_anti_affinity(neighbours, keeping))
-            found["C14"].append(None if running else self.by_spread(neighbours))
-            found["C7"].append(self.by_unit(neighbours))
-            found["C15"].append(self.by_exclusion(neighbours, running=running))
+            found["C12"].append(None if running else self._union(self._by_affinity(asked)))
+            found["C13"].append(None if running else self._union(self._by_anti_affinity(asked, keeping)))
+            found["C14"].append(None if running else self._union(self._unlabelled(asked.spread)))
+            found["C7"].append(self._union(self._by_unit(asked)))
+            found["C15"].append(self._union(self._by_exclusion(asked, running=running)))
         return {rule: tuple(rows) for rule, rows in found.items()}
 
-    def by_affinity(self, neighbours: Neighbours) -> BoolArray | None:
-        """C12: nodes that lack a key; where only running pods can be matched, all outside their domains."""
-        if not neighbours.affinity:
-            return None
-        keys = tuple(dict.fromkeys(term.topology_key for term in neighbours.affinity))
-        found = self._kinds.without_label(keys)
-        row = self._attractions[neighbours.affinity]
-        if not row.open and not row.others:
+    def _unlabelled(self, asked: Iterable[AffinityTerm | SpreadLimit | DomainUnit]) -> Iterator[BoolArray]:
+        for key in dict.fromkeys(each.topology_key for each in asked):
+            yield self._kinds.without_label(key)
+
+    def _by_affinity(self, asked: Neighbours) -> Iterator[BoolArray]:
+        """Where only running pods can be matched, all nodes outside their domains."""
+        yield from self._unlabelled(asked.affinity)
+        row = self._attractions.get(asked.affinity)
+        if row is not None and not row.open and not row.others:
+            keys = dict.fromkeys(term.topology_key for term in asked.affinity)
             for key, ground in zip(keys, row.ground, strict=True):
-                outside = ~self._kinds.within(key, ground)
-                found = outside if found is None else found | outside
-        return self._share(found)
+                yield ~self._kinds.within(key, ground)
 
-    def by_anti_affinity(self, neighbours: Neighbours, keeping: Iterable[int]) -> BoolArray | None:
-        found: BoolArray | None = None
-        closed = [(term, self._kinds.repelled(term)) for term in neighbours.anti_affinity]
+    def _by_anti_affinity(self, asked: Neighbours, keeping: Iterable[int]) -> Iterator[BoolArray]:
+        """Domains of pods that its own terms mean, and of pods whose terms mean it."""
+        closed = [(term, self._kinds.repelled(term)) for term in asked.anti_affinity]
         closed += map(self._kinds.keeping, keeping)
-        for term, domains in closed:
-            if domains:
-                there = self._kinds.within(term.topology_key, domains)
-                found = there if found is None else found | there
-        return self._share(found)
+        yield from (self._kinds.within(term.topology_key, domains) for term, domains in closed if domains)
 
-    def by_spread(self, neighbours: Neighbours) -> BoolArray | None:
-        return self._share(self._kinds.without_label(limit.topology_key for limit in neighbours.spread))
-
-    def by_unit(self, neighbours: Neighbours) -> BoolArray | None:
-        found = self._kinds.without_label(unit.topology_key for unit in neighbours.units)
-        for unit in neighbours.units:
+    def _by_unit(self, asked: Neighbours) -> Iterator[BoolArray]:
+        """Of a unit that runs already, all nodes outside its domain."""
+        yield from self._unlabelled(asked.units)
+        for unit in asked.units:
             allowed = self._kinds.units.allowed(unit)
             if allowed is not None:
-                outside = ~self._kinds.within(unit.topology_key, allowed)
-                found = outside if found is None else found | outside
-        return self._share(found)
+                yield ~self._kinds.within(unit.topology_key, allowed)
 
-    def by_exclusion(self, neighbours: Neighbours, *, running: bool) -> BoolArray | None:
-        units, found = self._kinds.units, None
-        closed = [(unit.topology_key, units.taken(unit)) for unit in neighbours.units]
-        closed += [(job.topology_key, units.beside(job)) for job in neighbours.jobs if not running]
-        for key, domains in closed:
-            if domains:
-                there = self._kinds.within(key, domains)
-                found = there if found is None else found | there
-        return self._share(found)
+    def _by_exclusion(self, asked: Neighbours, *, running: bool) -> Iterator[BoolArray]:
+        units = self._kinds.units
+        closed = [(unit.topology_key, units.taken(unit)) for unit in asked.units]
+        closed += [(job.topology_key, units.beside(job)) for job in asked.jobs if not running]
+        yield from (self._kinds.within(key, domains) for key, domains in closed if domains)
 
-    def _share(self, found: BoolArray | None) -> BoolArray | None:
-        if found is None or not found.any():
-            return None
-        return self._shared.setdefault(found.tobytes(), found)
+    def _union(self, closed: Iterable[BoolArray]) -> BoolArray | None:
+        found: BoolArray | None = None
+        for row in closed:
+            found = row if found is None else found | row
+        return self._shared.setdefault(found.tobytes(), found) if found is not None and found.any() else None
 
 
 class _KindClasses:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from placer.dense.solution import BoolArray
 from placer.instance import Constraints, Node, Requirement, Taint, Term, Toleration
 from placer.instance.nodes import UNSCHEDULABLE_TAINT
 
 __all__ = ["Eligibility"]
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Eligibility:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense.solution import Counts, Solution, placed_by_class
+from placer.dense.solution import BoolArray, Counts, FloatArray, IntArray, Solution, placed_by_class
 from placer.instance import GroupKey, HostPort, Key
 from placer.placement import MAXIMISED, Placement, Score
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from placer.dense.numa import DenseNuma
 
 __all__ = [
+    "BoolArray",
     "Dense",
     "DenseGroup",
     "DenseScope",
     "DenseSubGroup",
     "Domains",
+    "FloatArray",
+    "IntArray",
     "PodClass",
     "QueueRow",
     "beats",
@@ -36,8 +39,6 @@ __all__ = [
     "score_solution",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 

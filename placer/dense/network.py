@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from placer.dense.solution import IntArray
 from placer.instance import Area, Dependency, Instance, Key, Link, Network
 
 __all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: A limit that every cost keeps: C8 does not apply.
 NO_LIMIT = 2**31 - 1

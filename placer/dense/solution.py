@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Counts", "Solution", "placed_by_class"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BoolArray", "Counts", "FloatArray", "IntArray", "Solution", "placed_by_class"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
 
 #: (class, node) to how many pods, at least 1 each.
 Counts = Mapping[tuple[int, int], int]

@@ -13,16 +13,13 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.affinity_orders import Attraction
 from placer.dense.dense_neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.partial.unit_rooms import UnitRooms
 
 __all__ = ["NeighbourRooms"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class NeighbourRooms:

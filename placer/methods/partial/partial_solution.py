@@ -9,19 +9,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Counts, Dense, Solution
-from placer.dense.model import ready
+from placer.dense.model import BoolArray, IntArray, ready
 from placer.instance import HostPort
 from placer.methods.partial.neighbour_rooms import NeighbourRooms
 from placer.methods.partial.placed_calls import CallGraph, Communication
 from placer.methods.partial.zone_rooms import ZoneRooms
 
 __all__ = ["Mobility", "PartialSolution", "SharedRoom"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Mobility(IntEnum):

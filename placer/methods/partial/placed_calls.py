@@ -9,14 +9,12 @@ from math import gcd
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.network import Call, DenseNetwork
 
 __all__ = ["LIMITLESS", "BoolArray", "CallGraph", "Communication", "IntArray", "Partner"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: More pods than there can be.
 LIMITLESS = 2**40

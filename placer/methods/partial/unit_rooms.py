@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from placer.dense.dense_neighbours import Confinement, DenseNeighbours, Exclusion
+    from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["UnitRooms"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class _Rows(TypedDict):

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.admission_orders import is_plain
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.dense.numa import LIMITLESS, DenseNuma
 from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units
 
 __all__ = ["ZoneRooms"]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class ZoneRooms:
