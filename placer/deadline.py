@@ -65,6 +65,11 @@ class Deadline:
         return self.at - time.monotonic() if self.at < math.inf else math.inf
 
     @property
+    def wait(self) -> float | None:
+        """Seconds left, at least 0, as functions that wait take them; None: without limit."""
+        return max(0.0, self.left) if self.at < math.inf else None
+
+    @property
     def over(self) -> bool:
         """Whether it has passed."""
         return self.left <= 0

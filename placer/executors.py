@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, TypeVar
 from placer.errors import UsageError
 from placer.extras import how_to_install
 
-__all__ = ["EXECUTORS", "open_executor"]
+__all__ = ["open_executor"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

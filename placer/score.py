@@ -11,7 +11,7 @@ from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 
-__all__ = ["LEVEL_SCORES", "LevelScore", "level_values", "placed_weight", "score", "used_nodes"]
+__all__ = ["LEVEL_SCORES", "level_values", "placed_weight", "score", "used_nodes"]
 
 #: A level of the objective: yields its values in the order they are compared.
 LevelScore = Callable[[Outcome], Iterator[Value]]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from placer.methods.incumbent import Incumbent
     from placer.methods.process import ProcessEnd
 
-__all__ = ["Meanwhile", "solve"]
+__all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
@@ -156,20 +156,9 @@ def solve(
         A method's answer broke a rule: a bug.
     """
     start = time.monotonic()
-    call = _SolveCall(
-        instance=instance,
-        method=method,
-        time_limit=time_limit,
-        work_limit=work_limit,
-        workers=usable_cores() if workers is None else workers,
-        seed=seed,
-        milp_solver=milp_solver,
-        executor=executor,
-        began=start if began is None else began,
-        watch=watch,
-        earlier=earlier,
-        meanwhile=meanwhile,
-    )
+    workers, began = usable_cores() if workers is None else workers, start if began is None else began
+    about = (time_limit, work_limit, workers, seed, milp_solver, executor, began)
+    call = _SolveCall(instance, method, *about, watch=watch, earlier=earlier, meanwhile=meanwhile)
     call.check()
     call.seconds["read"] = start - call.began
     return call.answer(require_all)
@@ -335,22 +324,19 @@ class _SolveCall:
 
         if (end := self._enough()) is not None:
             return ProcessResult(end).termination
-        left = self._left(start)
-        deadline = None if left is None else start + left
-        if left is not None and left < LEAST_SECONDS:
+        until = self._limit
+        if LEAST_SECONDS < until.left < math.inf:
+            until = Deadline(until.at - self._reserve(self.hint))
+        if until.left < LEAST_SECONDS:
             return Termination.TIME
         options = SearchOptions(
-            left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
+            until.wait, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
         )
         heard, enough = partial(incumbent.on_event, method=name), None if self.meanwhile is None else self._enough
-        ended = run_apart(SEARCH[name], (self.dense, options), heard, deadline, enough)
+        ended = run_apart(SEARCH[name], (self.dense, options), heard, until, enough)
         self.seconds["solve"] += time.monotonic() - start
         self.findings += ended.findings(name)
         return ended.termination
-
-    def _left(self, start: float) -> float | None:
-        left = None if self.time_limit is None else self.began + self.time_limit - start
-        return left - self._reserve(self.hint) if left is not None and left > LEAST_SECONDS else left
 
     def _enough(self) -> ProcessEnd | None:
         """Work after an early end has half as long as after the limit."""
@@ -427,10 +413,8 @@ class _SolveCall:
         from placer.methods.numa.creation_order import swap_towards_creation_order
 
         start = time.monotonic()
-        left = math.inf
-        if self.time_limit is not None:
-            left = max(0.0, self.began + self.time_limit - start) / 2
-        if not left:
+        left = self._limit.left / 2
+        if left <= 0:
             return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
         incumbent.replace(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))

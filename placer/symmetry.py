@@ -34,8 +34,6 @@ from placer.dense.model import IntArray
 __all__ = [
     "GroupSignature",
     "GroupSignatures",
-    "Partition",
-    "SubGroupSignature",
     "counting_shapes",
     "equal_nodes",
     "equally_eligible",

@@ -24,13 +24,9 @@ from placer.placement import MAXIMISED
 
 __all__ = [
     "MOST_SIZES",
-    "CountingBounds",
-    "MinimisedBounds",
     "NamedBound",
-    "VolumeBounds",
     "bounds_for",
     "counting_of",
-    "given_bounds",
     "named_bounds",
     "placed_before",
     "some_of",
@@ -73,7 +69,7 @@ class _FractionalItems:
     most: int
 
 
-class VolumeBounds:
+class _VolumeBounds:
     """Bounds on placed and admitted weight by the measure that gives the least."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -107,7 +103,6 @@ class VolumeBounds:
         return self._most(self._groups_of(priority), reached)
 
     def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most weight of pods of a priority (None: of all), and the argument; as :meth:`admitted`."""
         return self._most(self._pods_of(priority), reached)
 
     def _groups_of(self, priority: int) -> _FractionalItems:
@@ -157,7 +152,6 @@ class VolumeBounds:
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
     def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
-        """Fewest bins that hold the rest of placed weight, per priority, once all other room is taken."""
         taken = sum((self._taken_by(*each) for each in reached.items()), np.zeros(len(self.measures)))
         says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
         if not any(says):
@@ -236,15 +230,14 @@ class _Bins:
         return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
 
 
-class OpenedBounds:
+class _OpenedBounds:
     """Fewest empty nodes, and empty domains, that hold so much placed weight; ``volume`` has no daemons."""
 
-    def __init__(self, volume: VolumeBounds) -> None:
+    def __init__(self, volume: _VolumeBounds) -> None:
         self.volume, self.dense = volume, volume.alone.dense
         self._last: dict[str, tuple[dict[int, int] | None, int]] = {}
 
     def least(self, name: str, reached: dict[int, int]) -> int:
-        """Least ``packedNodes`` or ``packedHyperNodes`` with so much placed weight per priority."""
         if self._last.get(name, (None, 0))[0] != reached:
             self._last[name] = reached, sum(self.volume.fewest(bins, reached) for bins in self._bins[name])
         return self._last[name][1]
@@ -265,7 +258,7 @@ class OpenedBounds:
         }
 
 
-class MinimisedBounds:
+class _MinimisedBounds:
     """Least values with every pod placed that can be."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -284,7 +277,6 @@ class MinimisedBounds:
         self._taken: dict[tuple[tuple[int, int], ...], tuple[tuple[RoomMeasure, int], ...]] = {}
 
     def least(self, name: str) -> int:
-        """Least value of the name; ``makers`` has the names."""
         if name not in self._found:
             self._found[name] = self.makers[name]()
         return self._found[name]
@@ -342,7 +334,6 @@ class MinimisedBounds:
         return int(tree.tier[able].min())
 
     def _span(self) -> int:
-        """First leaves that are used already, then the largest."""
         total = self.dense.constant_span
         for scope in self.dense.scopes:
             if scope.wanted:
@@ -439,19 +430,19 @@ class CountingBounds:
         return [sum(classes[index].weight * sizes[index] for index in group.classes) for group in self.dense.groups]
 
     @cached_property
-    def volume(self) -> VolumeBounds:
+    def volume(self) -> _VolumeBounds:
         """Amounts and pieces in all."""
-        return VolumeBounds(self.alone)
+        return _VolumeBounds(self.alone)
 
     @cached_property
-    def opened(self) -> OpenedBounds | None:
+    def opened(self) -> _OpenedBounds | None:
         """None where daemons wait."""
-        return None if any(one.daemon for one in self.dense.classes) else OpenedBounds(self.volume)
+        return None if any(one.daemon for one in self.dense.classes) else _OpenedBounds(self.volume)
 
     @cached_property
-    def everything(self) -> MinimisedBounds:
+    def everything(self) -> _MinimisedBounds:
         """Minimised values where every pod is placed that can be."""
-        return MinimisedBounds(self.alone)
+        return _MinimisedBounds(self.alone)
 
 
 _last: list[CountingBounds] = []
@@ -473,8 +464,7 @@ def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[i
     return {priority: value for (name, priority), value in told if name == "placed" and priority is not None}
 
 
-def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
-    """Bounds that exceed those for every placement, from the ``values`` of the answer in hand."""
+def _given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
     dense = counting.dense
     priorities = {group.priority for group in dense.groups}
     seen: set[int] = set()
@@ -531,7 +521,7 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
 
 def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
     """Bounds on each value among placements that equal ``values`` on those before it."""
-    return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
+    return (*named_bounds(dense), *_given_bounds(counting_of(dense), values))
 
 
 def _standing(counting: CountingBounds, name: str) -> int:
@@ -593,7 +583,6 @@ class _ProvedLevels:
         return min(found, key=lambda bound: sign * bound.bound, default=None)
 
     def placed(self, criterion: int) -> NamedBound | None:
-        """Without optional pods no more is placed than ``admitted`` counts."""
         priority = self.dense.criteria[criterion][1]
         found = [self.best(criterion)]
         if priority not in self.elastic:

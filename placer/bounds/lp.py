@@ -11,7 +11,6 @@ on the nodes of a class and in the domains within a tier limit.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,12 +29,13 @@ from placer.bounds.standalone import (
     SubGroupPods,
     cheapest,
 )
+from placer.deadline import NEVER, Deadline
 from placer.dense import Dense
 from placer.dense.model import FloatArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import partition_rows
 
-__all__ = ["Cuts", "DomainItem", "LpRelaxation", "NodeClasses", "Terms", "lp_bounds"]
+__all__ = ["Cuts", "NodeClasses", "Terms", "lp_bounds"]
 
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
@@ -107,7 +107,7 @@ Terms = dict[int, int]
 
 
 @dataclass(frozen=True)
-class DomainItem:
+class _DomainItem:
     """Groups or subgroups that lie in one domain each, ``many`` per unit of ``column``; ``limit`` is the tier."""
 
     column: int
@@ -125,7 +125,7 @@ class LpRelaxation:
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.dense, self.shapes = alone, alone.dense, alone.shapes
         self.program = IntegerProgram()
-        self.items: list[DomainItem] = []
+        self.items: list[_DomainItem] = []
         self.on: dict[tuple[int, int], Terms] = {}
         self.admitted: dict[int, Terms] = defaultdict(dict)
         self.placed: dict[int, Terms] = defaultdict(lambda: defaultdict(int))
@@ -195,7 +195,7 @@ class _Columns:
         if group.need_weight:
             self.to.admitted[group.priority][self.ready] = group.need_weight
         if group.region is not None:
-            self.to.items.append(DomainItem(self.ready, 1, group.region[0], group))
+            self.to.items.append(_DomainItem(self.ready, 1, group.region[0], group))
         sub_groups = {sub: many for sub, many in Counter(group.sub_groups).items() if any(sub.sizes)}
         pods = int(group.least(np.ones((len(group.sizes), 1), dtype=np.int64))[0])
         if pods == sum(group.sizes) and not group.ready:
@@ -210,7 +210,7 @@ class _Columns:
 
     def _item(self, sub: SubGroupPods, column: int, many: int) -> None:
         if self.group.region is None and sub.region is not None and sub.short:
-            self.to.items.append(DomainItem(column, many, sub.region[0], sub))
+            self.to.items.append(_DomainItem(column, many, sub.region[0], sub))
 
     def _add_sub_group(self, sub: SubGroupPods, many: int) -> None:
         """Pods of a subgroup come only with its group, and with so many of its own that it is ready."""
@@ -372,7 +372,7 @@ class Cuts:
             for size in (1, *some_of(asked[asked > 1], PIECES)):
                 yield resource, size
 
-    def _need(self, item: DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
+    def _need(self, item: _DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
         request = self.shapes.request[list(item.what.shapes)]
         costs = np.stack([request[:, resource] // size for resource, size in pieces], axis=1)
         if isinstance(item.what, EqualGroups):
@@ -391,27 +391,26 @@ KNOWN = ("admitted", "placed")
 WORTH, PATIENCE = 1e-5, 3
 
 
-def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) -> Iterator[NamedBound]:
+def lp_bounds(dense: Dense, values: Sequence[int], deadline: Deadline = NEVER) -> Iterator[NamedBound]:
     """Bounds on the values of O1 and on the placed weight that exceed :func:`placer.bounds.bounds_for`, as soon as
     known.
 
     First of the first value that is not met; then of the sum (criterion None, no context); then of each later value,
     given the ``values`` in hand before it.
     """
-    yield from _LpSearch(dense, values, seconds).bounds()
+    yield from _LpSearch(dense, values, deadline).bounds()
 
 
 class _LpSearch:
-    def __init__(self, dense: Dense, values: Sequence[int], seconds: float) -> None:
-        self.dense, self.values = dense, tuple(values)
-        self.end = time.monotonic() + seconds
+    def __init__(self, dense: Dense, values: Sequence[int], deadline: Deadline) -> None:
+        self.dense, self.values, self.deadline = dense, tuple(values), deadline
         self.known: dict[int | None, int] = {}
         for bound in bounds_for(dense, values):
             self.known[bound.criterion] = min(self.known.get(bound.criterion, bound.bound), bound.bound)
 
     def bounds(self) -> Iterator[NamedBound]:
         criteria = self._open()
-        if criteria and time.monotonic() < self.end:
+        if criteria and not self.deadline.over:
             self.relaxation = LpRelaxation(counting_of(self.dense).alone)
             self.cuts = Cuts(self.relaxation)
             for criterion in criteria:
@@ -439,7 +438,7 @@ class _LpSearch:
             gains = self.relaxation.value(*self.dense.criteria[criterion])
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
         extra, best, last, patience = self._context(context), self.known[criterion], math.inf, PATIENCE
-        while patience and (left := self.end - time.monotonic()) > 0:
+        while patience and (left := self.deadline.left) > 0:
             answer = self.relaxation.program.maximum(gains, extra, left)
             bound = answer.bound // unit * unit
             patience = PATIENCE if bound < last * (1 - WORTH) else patience - 1

@@ -18,7 +18,7 @@ from placer.dense import Dense, DenseScope
 from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
 from placer.dense.model import BoolArray, IntArray
 
-__all__ = ["NeighbourLimit", "NeighbourLimits"]
+__all__ = ["NeighbourLimits"]
 
 
 @dataclass(frozen=True)

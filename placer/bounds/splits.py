@@ -31,7 +31,7 @@ from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import grouped
 
-__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts", "make_calling_pods"]
+__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts"]
 
 
 #: With more connected parts than this an AppGroup is not looked at.
@@ -93,8 +93,7 @@ class CallingPods:
         return found
 
 
-def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    """Count the pods of some classes of one AppGroup by type."""
+def _make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
     types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
     for index in classes:
         one = dense.classes[index]
@@ -187,7 +186,7 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
     losses, worth = parts @ whole - pairs * unit, int(whole @ graph.counts)
     most, steps, cheapest = worth // unit, 0, None
     while cheapest is None:
-        search = CoverSearch(parts, losses, MOST_STEPS - steps)
+        search = _CoverSearch(parts, losses, MOST_STEPS - steps)
         cheapest = next(search.covers(graph.counts, worth - most * unit), None)
         steps += search.steps
         if search.cut_short:
@@ -280,7 +279,7 @@ def _whole(prices: FloatArray, parts: IntArray, pairs: IntArray) -> tuple[IntArr
     return whole + max(0, int((pairs * FINE - parts @ whole).max())), FINE
 
 
-class CoverSearch:
+class _CoverSearch:
     """Ways to put pods together from parts, by depth-first search of at most ``most`` steps.
 
     ``parts``: int64, shape (parts, types); ``losses``: int64, shape (parts,), at least 0.
@@ -293,7 +292,6 @@ class CoverSearch:
 
     @property
     def cut_short(self) -> bool:
-        """Whether there may be more ways than were found."""
         return self.steps > self.most
 
     def covers(self, counts: IntArray, budget: int) -> Iterator[tuple[int, ...]]:
@@ -317,7 +315,6 @@ class CoverSearch:
     def _choices(
         self, left: IntArray, candidates: IntArray, budget: int
     ) -> Iterator[tuple[int, IntArray, IntArray, int]]:
-        """Starts with the type that fewest parts have."""
         self.steps += 1
         if self.cut_short:
             return
@@ -356,7 +353,7 @@ class AppGroupSplits:
     def graph(self, app: int) -> CallingPods:
         """Pending pods of an AppGroup, and who calls whom."""
         if app not in self._graphs:
-            self._graphs[app] = make_calling_pods(self.dense, self.classes[app], self._calls[app])
+            self._graphs[app] = _make_calling_pods(self.dense, self.classes[app], self._calls[app])
         return self._graphs[app]
 
     def of(self, app: int) -> Splits | None:

@@ -23,7 +23,6 @@ from placer.symmetry import GroupSignature, GroupSignatures, counting_shapes, eq
 __all__ = [
     "ArrayCache",
     "BoolArray",
-    "DomainRooms",
     "EqualGroups",
     "IntArray",
     "Region",
@@ -33,8 +32,6 @@ __all__ = [
     "SubGroupPods",
     "Within",
     "cheapest",
-    "make_equal_groups",
-    "region_of",
     "usable",
 ]
 
@@ -203,8 +200,7 @@ class Shapes:
 Region = tuple[int, int] | None
 
 
-def region_of(dense: Dense, scope: int) -> Region:
-    """Where the pods of a scope must be together."""
+def _region_of(dense: Dense, scope: int) -> Region:
     limit = dense.scopes[scope].limit
     if limit is None:
         return None
@@ -251,7 +247,7 @@ class Within:
         return Within(begin, end), np.concatenate((above[held], np.flatnonzero(cut)))
 
 
-class DomainRooms:
+class _DomainRooms:
     """Room of domains without new pods."""
 
     def __init__(self, dense: Dense, shapes: Shapes) -> None:
@@ -284,7 +280,6 @@ class DomainRooms:
         return Within(tree.begin[chosen], tree.end[chosen])
 
     def of(self, measure: RoomMeasure, region: Region, outer: Region = None) -> IntArray:
-        """Room in each of the domains of :meth:`within`."""
         return self._sums[measure, region, outer]
 
     def _sum(self, key: tuple[RoomMeasure, Region, Region]) -> IntArray:
@@ -296,14 +291,12 @@ class DomainRooms:
         return self.within(region, outer)[0].sums(prefix)
 
     def per_kind(self, measure: RoomMeasure) -> IntArray:
-        """Room of a node of each kind."""
         if measure.resource < 0:
             return self.shapes.fits(measure.size)
         allowed = self.shapes.allowed[list(measure.masks)].any(axis=0)
         return np.where(allowed, self.shapes.free[:, measure.resource] // measure.size, 0)
 
     def costs(self, measures: Iterable[RoomMeasure], shapes: Sequence[int]) -> IntArray:
-        """Costs of a pod: int64, shape (shapes, measures)."""
         columns = [self._cost(measure, np.array(shapes, dtype=np.int64)) for measure in measures]
         return np.array(columns, dtype=np.int64).reshape(len(columns), len(shapes)).T
 
@@ -429,7 +422,7 @@ def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ..
         asked = any(role == one.role for role, _ in dense.groups[one.group].short_by_role)
         return int(shape_of[index]), one.role if asked else "", tuple(row for row, _ in dense.rows_of[index]), one.size
 
-    signatures = GroupSignatures(dense, seen, lambda scope: region_of(dense, scope))
+    signatures = GroupSignatures(dense, seen, lambda scope: _region_of(dense, scope))
     pairs = grouped(map(signatures.of_group, range(len(dense.groups))), lambda pair: pair[0])
     return tuple(_equal_groups(one, [classes for _, classes in members]) for one, members in pairs.items())
 
@@ -460,7 +453,7 @@ class StandaloneLimits:
         self.dense = dense
         self.shapes = Shapes(dense)
         self.neighbours = NeighbourLimits(dense, self._room)
-        self.rooms = DomainRooms(dense, self.shapes)
+        self.rooms = _DomainRooms(dense, self.shapes)
         self._stands = ArrayCache(self._stand)
         self.sizes: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         found = []

@@ -467,19 +467,18 @@ def _placed(dense: Dense, solution: Counts) -> dict[int | None, int]:
     return values
 
 
-def _nodes_by_class(solution: Counts) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for (index, node), count in solution.items():
-        found[index].append((node, count))
-    return found
+def _wanted(dense: Dense, solution: Counts) -> Iterator[tuple[DenseScope, list[tuple[int, int]]]]:
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for (index, node), count in solution.items() if wanted else ():
+        by_class[index].append((node, count))
+    for scope in wanted:
+        yield scope, [place for index in scope.classes for place in by_class.get(index, ())]
 
 
 def _locality(dense: Dense, solution: Counts) -> int:
-    wanted = [scope for scope in dense.scopes if scope.wanted]
-    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_locality
-    for scope in wanted:
-        new = [place for index in scope.classes for place in by_class.get(index, ())]
+    for scope, new in _wanted(dense, solution):
         domain = dense.common([*scope.bound, *(node for node, _ in new)])
         if domain is not None:
             total += (len(scope.bound) + sum(count for _, count in new)) * int(dense.domains.tier[domain])
@@ -487,12 +486,9 @@ def _locality(dense: Dense, solution: Counts) -> int:
 
 
 def _span(dense: Dense, solution: Counts) -> int:
-    wanted = [scope for scope in dense.scopes if scope.wanted]
-    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_span
-    for scope in wanted:
-        nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
-        nodes.update(node for node in scope.bound if node >= 0)
+    for scope, new in _wanted(dense, solution):
+        nodes = {node for node, _ in new} | {node for node in scope.bound if node >= 0}
         total += len({int(dense.span_leaf[node]) for node in nodes}) + scope.lost_leaves
     return total
 

@@ -20,12 +20,12 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Sequence
 from io import RawIOBase
 from typing import Any, BinaryIO, NoReturn
 
+from placer.deadline import NEVER, Deadline
 from placer.methods.memory import limit_memory
 
 __all__ = ["SERVER", "ForkServer", "frame"]
@@ -49,7 +49,7 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
-    def fork(self, module: str, most: int | None, files: Sequence[int], deadline: float | None) -> Child:
+    def fork(self, module: str, most: int | None, files: Sequence[int], deadline: Deadline) -> Child:
         """Fork a child that imports ``module`` and runs the :func:`task` which it reads from the first descriptor.
 
         Parameters
@@ -58,8 +58,6 @@ class ForkServer:
             Bytes of memory that the child may take; None: no limit.
         files
             The child's standard input, where it writes its frames, and its standard error.
-        deadline
-            ``time.monotonic()``.
 
         Raises
         ------
@@ -92,14 +90,13 @@ class ForkServer:
             process.kill()
             process.wait()
 
-    def _ask(self, request: object, files: Sequence[int] = (), deadline: float | None = None) -> int:
-        if not self._lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+    def _ask(self, request: object, files: Sequence[int] = (), deadline: Deadline = NEVER) -> int:
+        if not self._lock.acquire(timeout=-1 if deadline.wait is None else deadline.wait):
             raise TimeoutError
         try:
             channel = self._started()
             socket.send_fds(channel, [pickle.dumps(request)], files)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([channel], [], [], left)[0]:
+            if not select.select([channel], [], [], deadline.wait)[0]:
                 raise TimeoutError
             answer = channel.recv(_ANSWER.size)
             if len(answer) < _ANSWER.size:

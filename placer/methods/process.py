@@ -7,19 +7,17 @@ In a container it may take the memory that is left and no more, so that it dies 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import pickle
 import select
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Any
 
-from placer.deadline import Deadline, OutOfTime, wall
+from placer.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.instance import Finding
 from placer.methods.fork_server import HEAD, SERVER, Child, task
 from placer.methods.memory import memory_left
@@ -70,7 +68,7 @@ def run_apart(
     target: str,
     arguments: tuple[Any, ...],
     on_event: Callable[[Any], None],
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
     enough: Callable[[], ProcessEnd | None] | None = None,
 ) -> ProcessResult:
     """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
@@ -84,7 +82,7 @@ def run_apart(
     on_event
         Called in this process, in the order of the events; an error in it ends the child.
     deadline
-        ``time.monotonic()`` after which the child is killed, even before it has its task; None: never.
+        When the child is killed, even before it has its task.
     enough
         Asked again and again while the child runs: how it ends where the caller wants no more, else None.
     """
@@ -94,7 +92,7 @@ def run_apart(
         child, sender = None, threading.Thread()
         try:
             try:
-                with wall(Deadline(math.inf if deadline is None else deadline)):
+                with wall(deadline):
                     mine = task(target, arguments)
                 most = None if left is None else int(left * _SHARE)
                 child = SERVER.fork(target.partition(":")[0], most, (source, writer, errors.fileno()), deadline)
@@ -128,14 +126,15 @@ def _listen(
     child: Child,
     answers: IO[bytes],
     on_event: Callable[[Any], None],
-    deadline: float | None,
+    deadline: Deadline,
     errors: IO[bytes],
-    reserve: int = 0,
-    enough: Callable[[], ProcessEnd | None] | None = None,
+    reserve: int,
+    enough: Callable[[], ProcessEnd | None] | None,
 ) -> ProcessResult:
     buffer = bytearray()
     while (ended := _ended(deadline, reserve, enough)) is None:
-        if not _is_readable(answers, deadline, _TICK if reserve else None, None if enough is None else _LOOK):
+        waits = (deadline.wait, _TICK if reserve else None, None if enough is None else _LOOK)
+        if not select.select([answers], [], [], min((each for each in waits if each is not None), default=None))[0]:
             continue
         chunk = answers.read(1 << 20)
         if not chunk:
@@ -148,22 +147,14 @@ def _listen(
     return ended
 
 
-def _ended(
-    deadline: float | None, reserve: int, enough: Callable[[], ProcessEnd | None] | None
-) -> ProcessResult | None:
+def _ended(deadline: Deadline, reserve: int, enough: Callable[[], ProcessEnd | None] | None) -> ProcessResult | None:
     if enough is not None and (end := enough()) is not None:
         return ProcessResult(end)
-    if deadline is not None and time.monotonic() >= deadline:
+    if deadline.over:
         return ProcessResult(ProcessEnd.KILLED)
     if reserve and (memory_left() or 0) < reserve:
         return ProcessResult(ProcessEnd.DIED, detail="the container's memory is nearly used up")
     return None
-
-
-def _is_readable(answers: IO[bytes], deadline: float | None, *looks: float | None) -> bool:
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    waits = [seconds for seconds in (left, *looks) if seconds is not None]
-    return bool(select.select([answers], [], [], min(waits, default=None))[0])
 
 
 def _frames(buffer: bytearray) -> list[tuple[str, Any]]:

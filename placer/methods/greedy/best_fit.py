@@ -10,7 +10,7 @@ import numpy as np
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
 from placer.methods.greedy.unit_homes import in_homes, shared_units
 
-__all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
+__all__ = ["Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
 
 
 #: More than calls of a pod cost.

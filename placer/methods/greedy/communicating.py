@@ -19,7 +19,7 @@ import numpy as np
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, IntArray
 from placer.methods.partial import Partner
 
-__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one", "tabu_repair"]
+__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one"]
 
 #: Areas tried for a component; first areas tried once there is one from which everything was placed.
 WIDTH, STARTS = 3, 6
@@ -32,7 +32,7 @@ DRAFTS = 5
 
 
 @dataclass(frozen=True)
-class Lot:
+class _Lot:
     """Pods of one workload and shape that count in the same queues; ``classes`` names the class of each."""
 
     workload: int
@@ -40,9 +40,7 @@ class Lot:
     classes: tuple[int, ...]
 
 
-class AreaShare(NamedTuple):
-    """So many pods of a lot in an area."""
-
+class _AreaShare(NamedTuple):
     lot: int
     area: int
     pods: int
@@ -52,19 +50,19 @@ class AreaShare(NamedTuple):
 Component = tuple[int, ...]
 
 
-def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[Lot]:
+def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[_Lot]:
     """Sort pods that call and are called, given as (class, pods), into lots."""
     found: dict[tuple[int, int, object], list[int]] = defaultdict(list)
     for index, count in items:
         kind = state.dense.workload_of[index], state.layout.shape_of[index], state.dense.rows_of[index]
         found[kind] += [index] * count
-    return [Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
+    return [_Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
 
 
-class AreaRoom:
+class _AreaRoom:
     """Pods to place (``lots``) on the nodes ``where``, and the room of areas: pods are counted by area alone."""
 
-    def __init__(self, state: GreedyState, lots: Sequence[Lot], where: tuple[int, int]) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[_Lot], where: tuple[int, int]) -> None:
         assert state.communication is not None
         self.state, self.lots, self.communication = state, lots, state.communication
         layout, (begin, end) = state.layout, where
@@ -92,7 +90,6 @@ class AreaRoom:
         return np.rint(sums).astype(np.int64)
 
     def count_in(self, lot: int, area: int, count: int) -> None:
-        """Count pods of a lot into an area, or out of it where ``count`` is negative."""
         self.state.work += STEP // 2
         self.communication.count_in(self.workloads[lot], area, count)
         self.free[area] -= self.request[lot] * count
@@ -100,31 +97,28 @@ class AreaRoom:
         self.left[lot] -= count
         self.fits[self._alike[lot], area] -= count
 
-    def stand(self, parts: Iterable[AreaShare]) -> None:
-        """Count pods in."""
+    def stand(self, parts: Iterable[_AreaShare]) -> None:
         for lot, area, count in parts:
             self.count_in(lot, area, count)
 
-    def clear(self) -> list[AreaShare]:
-        """Count all pods out; return where they were."""
-        parts = [AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
-        self.stand(AreaShare(lot, area, -count) for lot, area, count in parts)
+    def clear(self) -> list[_AreaShare]:
+        parts = [_AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
+        self.stand(_AreaShare(lot, area, -count) for lot, area, count in parts)
         return parts
 
 
-class AreaSearch:
+class _AreaSearch:
     """Depth first search over components, the one with fewest areas to go to first."""
 
-    def __init__(self, ground: AreaRoom) -> None:
+    def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
-        self.parts: list[tuple[AreaShare, int]] = []
+        self.parts: list[tuple[_AreaShare, int]] = []
         self.urgent: dict[Component, int] = defaultdict(int)
         self.missing = self.cost = self.steps = 0
         #: What was found, best first: price of the pods left out, cost of the others, and where these stand.
-        self.drafts: list[tuple[int, int, list[AreaShare]]] = []
+        self.drafts: list[tuple[int, int, list[_AreaShare]]] = []
 
-    def run(self) -> list[tuple[int, int, list[AreaShare]]]:
-        """Look for areas; return the drafts."""
+    def run(self) -> list[tuple[int, int, list[_AreaShare]]]:
         components = self._components()
         if not self._together(components):
             self._apart(components)
@@ -255,12 +249,12 @@ class AreaSearch:
 
     def _place(self, component: Component, area: int, count: int) -> bool:
         for done, lot in enumerate(component):
-            if not self._add(AreaShare(lot, area, count or self.ground.left[lot])):
+            if not self._add(_AreaShare(lot, area, count or self.ground.left[lot])):
                 self._take_back(done)
                 return False
         return True
 
-    def _add(self, part: AreaShare) -> bool:
+    def _add(self, part: _AreaShare) -> bool:
         workload = self.ground.workloads[part.lot]
         step = 1 if self.communication.calls.network.majority else part.pods
         cost = 0
@@ -301,7 +295,7 @@ NEVER = 2**62
 ENTRIES = 10**6
 
 
-def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list[AreaShare] | None:
+def _tabu_repair(ground: _AreaRoom, drafts: Sequence[Sequence[_AreaShare]]) -> list[_AreaShare] | None:
     """Find areas for all pods, beginning with drafts that leave some out; None: not found.
 
     ``ground`` is as before in the end. Not for ``majority``.
@@ -321,7 +315,7 @@ def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list
 
 
 class _TabuRepair:
-    def __init__(self, ground: AreaRoom) -> None:
+    def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
         self.lots_of: dict[int, list[int]] = defaultdict(list)
@@ -475,7 +469,7 @@ class Way:
         return kept
 
 
-def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
+def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
     """Place parts of lots on nodes of their areas; give the classes of pods without room, one entry per pod."""
     waiting = [list(reversed(lot.classes)) for lot in lots]
     by_area: dict[int, dict[int, int]] = defaultdict(dict)
@@ -492,7 +486,7 @@ def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], wa
 
 
 class _AreaFilling:
-    def __init__(self, state: GreedyState, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[_Lot], waiting: list[list[int]], area: int, way: Way) -> None:
         assert state.communication is not None
         self.state, self.communication, self.way = state, state.communication, way
         self.lots, self.waiting = lots, waiting
@@ -608,45 +602,34 @@ def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], wa
     The classes of those that found no place, one entry per pod.
     """
     alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
-    mark = state.mark()
-    left = _place_in_areas(state, [item for item in items if item not in alone], way, whole=whole)
-    left += _place_one_by_one(state, alone, way)
+    mark, lots = state.mark(), lots_of(state, [item for item in items if item not in alone])
+    drafts = drafts_of(state, lots, way, whole) if lots else []
+    left = carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
+    # What pods around them ask, and they of these, areas do not say.
+    ordered = sorted(alone, key=lambda item: state.depth(item[0]))
+    left += [index for index, count in ordered for _ in range(count) if not place_one(state, index, way)]
     if left and whole:
         state.undo(mark)
         return [index for index, count in items for _ in range(count)]
     return left
 
 
-def _place_one_by_one(state: GreedyState, items: Sequence[tuple[int, int]], way: Way) -> list[int]:
-    """Place pods that ask something of pods around them, or these of them, which areas do not tell."""
-    ordered = sorted(items, key=lambda item: state.depth(item[0]))
-    return [index for index, count in ordered for _ in range(count) if not place_one(state, index, way)]
-
-
-def _place_in_areas(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    if not items:
-        return []
-    lots = lots_of(state, items)
-    drafts = drafts_of(state, lots, way, whole)
-    return carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
-
-
-def drafts_of(state: GreedyState, lots: Sequence[Lot], way: Way, whole: bool) -> list[list[AreaShare]]:
+def drafts_of(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bool) -> list[list[_AreaShare]]:
     """What may go where, best first; under ``whole`` only what finds an area for all."""
-    ground = AreaRoom(state, lots, way.where)
-    drafts = AreaSearch(ground).run()
+    ground = _AreaRoom(state, lots, way.where)
+    drafts = _AreaSearch(ground).run()
     if drafts[0][0] and not ground.communication.calls.network.majority:
-        repaired = tabu_repair(ground, [parts for *_, parts in drafts])
+        repaired = _tabu_repair(ground, [parts for *_, parts in drafts])
         if repaired is not None:
             return [repaired]
     return [parts for missing, _, parts in drafts if not (missing and whole)]
 
 
-def carry_out(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
+def carry_out(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
     """Choose nodes; pods that find none in their area may go anywhere. Give the classes of those that find none."""
     assert state.communication is not None
     mark, prices = state.mark(), state.layout.class_prices
-    left = fill(state, lots, parts, way)
+    left = _fill(state, lots, parts, way)
     if left and not state.communication.balanced({lot.workload for lot in lots}):
         state.undo(mark)  # a callee that was near has found no node
         left = [index for lot in lots for index in lot.classes]

@@ -116,7 +116,7 @@ def _place_blocks(
     -------
     None where all are placed; else the block that failed, with some of the others placed.
     """
-    order = sorted(blocks, key=lambda block: (_depth(state, block), *_hardness(state, block)))
+    order = sorted(blocks, key=partial(_hardness, state))
     mark = state.mark()
     for _ in range(1 + min(len(blocks), style.forward)):
         failed = next((block for block in order if not _place_block(state, gang, block, domain, style)), None)
@@ -128,17 +128,15 @@ def _place_blocks(
     return failed
 
 
-def _depth(state: GreedyState, block: PodBlock) -> int:
-    return max((state.depth(index) for index, _ in block.items), default=0)
-
-
-def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int]:
-    """Sort key: subgroups with the lowest limit first, then those that take most; pods of no subgroup last."""
+def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int, int]:
+    """Those that need fewest others near them (C12), then subgroups with the lowest limit, then those that take most."""
+    depth = max((state.depth(index) for index, _ in block.items), default=0)
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
+    top = int(state.layout.domains.tier.max())
     if block.sub_group < 0:
-        return int(state.layout.domains.tier.max()) + 1, -price, block.sub_group
+        return depth, top + 1, -price, block.sub_group
     limit = state.dense.scopes[state.dense.sub_groups[block.sub_group].scope].limit
-    return int(state.layout.domains.tier.max()) if limit is None else limit, -price, block.sub_group
+    return depth, top if limit is None else limit, -price, block.sub_group
 
 
 def _place_block(state: GreedyState, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
@@ -252,21 +250,15 @@ def _place_at_home(state: GreedyState, index: int, domain: int, scope: int | Non
         while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
             pass
         return
-    shape = state.layout.shape_of[index]
+    shape, count = state.layout.shape_of[index], min(state.left(index), state.queue_limit(index))
     if state.tied(index):
-        _place_tied(state, index, (begin, end), style)
+        chosen = choose_tied(state, shape, count, (begin, end), reuse=style.reuse, some=True) if count > 0 else None
+        if chosen is not None:
+            state.take(index, *chosen)
         return
-    count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    count = min(count, int(state.fits(shape)[begin:end].sum()))
     if count > 0:
         _choose(state, index, count, domain, scope, style)
-
-
-def _place_tied(state: GreedyState, index: int, where: tuple[int, int], style: Style) -> None:
-    count = min(state.left(index), state.queue_limit(index))
-    shape = state.layout.shape_of[index]
-    chosen = choose_tied(state, shape, count, where, reuse=style.reuse, some=True) if count > 0 else None
-    if chosen is not None:
-        state.take(index, *chosen)
 
 
 def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:

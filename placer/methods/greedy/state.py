@@ -452,7 +452,7 @@ class GreedyState(PartialSolution):
         if (
             known is None
             or shape.ports
-            or self._volatile(shape)
+            or (self.neighbours is not None and shape.first in self.neighbours.neighbours.volatile)
             or 2 * (len(self._changed) - known[1]) > len(self.price)
         ):
             counts = self._fitting(shape, None)
@@ -465,9 +465,6 @@ class GreedyState(PartialSolution):
                 counts[nodes] = self._fitting(shape, nodes)
         self._fits[number] = (counts, len(self._changed))
         return counts
-
-    def _volatile(self, shape: Shape) -> bool:
-        return self.dense.neighbours is not None and shape.first in self.dense.neighbours.volatile
 
     def hopes(self, number: int) -> IntArray:
         """As :meth:`fits`, but for what other pods that come with them make possible (C12, C14)."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from placer.dense.model import BoolArray, IntArray
 from placer.methods.partial.unit_rooms import UnitRooms
 
 __all__ = ["NeighbourRooms"]
+
+Row = TypeVar("Row", Repulsion, Attraction, SpreadRow)
 
 
 class NeighbourRooms:
@@ -206,15 +209,15 @@ class NeighbourRooms:
         return replace(
             whole,
             domain=tuple(each[nodes] for each in whole.domain),
-            shut={rule: self._all_shut_beside(rule, nodes) for rule in whole.shut},
-            repulsions=tuple(filter(_binds, (self._repulsion_beside(row, number) for row in whole.repulsions))),
+            shut={
+                rule: tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(rows)))
+                for rule, rows in whole.shut.items()
+            },
+            repulsions=tuple(filter(_binds, (_renumbered(row, number) for row in whole.repulsions))),
             attractions=tuple(filter(_binds, (self._attraction_beside(row, number) for row in whole.attractions))),
             spreads=tuple(filter(_binds, self._spreads_beside(nodes, number))),
             **self._confined.beside(number),
         )
-
-    def _all_shut_beside(self, rule: str, nodes: IntArray) -> tuple[BoolArray | None, ...]:
-        return tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(self.neighbours.shut[rule])))
 
     def _spreads_beside(self, nodes: IntArray, number: Mapping[int, int]) -> Iterator[SpreadRow]:
         for row, it in enumerate(self.neighbours.spreads):
@@ -243,10 +246,6 @@ class NeighbourRooms:
     def _of_kind(self) -> dict[int, int]:
         return {kind: index for index, kind in enumerate(self._kinds)}
 
-    @staticmethod
-    def _repulsion_beside(it: Repulsion, number: Mapping[int, int]) -> Repulsion:
-        return replace(it, owners=_renumbered(it.owners, number), matched=_renumbered(it.matched, number))
-
     def _attraction_beside(self, it: Attraction, number: Mapping[int, int]) -> Attraction:
         """Pods that stay and do not ask for the same make room; those that ask for it must keep what they need."""
         ground = [set(each) for each in it.ground]
@@ -261,9 +260,7 @@ class NeighbourRooms:
                     held.add(where)
                     firsts.update({where} if index in it.firsts else ())
         return replace(
-            it,
-            owners=_renumbered(it.owners, number),
-            matched=_renumbered(it.matched, number),
+            _renumbered(it, number),
             ground=tuple(map(frozenset, ground)),
             held=frozenset(held),
             held_firsts=frozenset(firsts),
@@ -285,9 +282,7 @@ class NeighbourRooms:
         fewest = others[np.argmin(counts.matched[others])] if len(others) else []
         kept = np.sort(np.append(it.counting[told], fewest)).astype(np.int64)
         return replace(
-            it,
-            owners=_renumbered(it.owners, number),
-            matched=_renumbered(it.matched, number),
+            _renumbered(it, number),
             counted=it.counted[nodes],
             before=dict(zip(kept.tolist(), counts.matched[kept].tolist(), strict=True)),
             held=frozenset(held.tolist()),
@@ -360,8 +355,9 @@ def _binds(row: Repulsion | Attraction | SpreadRow) -> bool:
     return bool(row.owners or (row.matched and row.held))
 
 
-def _renumbered(classes: Iterable[int], number: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(number[index] for index in classes if index in number)
+def _renumbered(row: Row, number: Mapping[int, int]) -> Row:
+    owners, matched = (tuple(number[each] for each in of if each in number) for of in (row.owners, row.matched))
+    return replace(row, owners=owners, matched=matched)
 
 
 def _even(row: SpreadRow, held: _Counts) -> bool:

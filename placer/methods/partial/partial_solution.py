@@ -237,12 +237,11 @@ class PartialSolution:
         )
         for node, there in crowds.items():
             if self._aligned(index, node) and any(each != index and self._aligned(each, node) for each in there):
-                here = slice(node, node + 1) if nodes is None else nodes == node
-                counts[here] = np.minimum(counts[here], int(self._in_any_order(index, node)))
-
-    def _in_any_order(self, index: int, node: int) -> bool:
-        numa, there = self.dense.numa, self.on[node].items()
-        return numa is None or numa.in_any_order(node, [*numa.pods(node, there), numa.of(index, node)])
+                here, numa = slice(node, node + 1) if nodes is None else nodes == node, self.dense.numa
+                free = numa is None or numa.in_any_order(
+                    node, [*numa.pods(node, self.on[node].items()), numa.of(index, node)]
+                )
+                counts[here] = np.minimum(counts[here], int(free))
 
     def _aligned(self, index: int, node: int) -> bool:
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
