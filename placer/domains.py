@@ -76,11 +76,7 @@ class DomainUse:
 
 @dataclass(frozen=True, slots=True)
 class DomainReport:
-    """The tier tree and its contents.
-
-    ``whole``: the virtual root. ``outside``: the nodes that are in no domain, as if they were one. ``domains``: each
-    before those below it. ``findings``: first those of the tree itself.
-    """
+    """The tier tree and its contents; ``outside``: the nodes in no domain; ``domains``: each before those below it."""
 
     whole: DomainUse
     outside: DomainUse

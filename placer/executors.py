@@ -1,16 +1,9 @@
 """Where work is carried out: one ``concurrent.futures.Executor``, chosen by name.
 
-==========================  ==========================================================================================
-name                        executor
-==========================  ==========================================================================================
-``local``                   processes on this machine, each a fresh interpreter
-``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
-``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``tcp://10.0.0.7:8786``)
-``package.module:function`` of your own: a function of the number of workers that returns an Executor (Ray's, say)
-==========================  ==========================================================================================
-
-Whatever is submitted must be importable and picklable, and must not count on sharing memory. On a cluster every worker
-needs placer in the same version, and files under the same paths.
+``local``: processes on this machine, each a fresh interpreter; ``inline``: a call runs when it is submitted;
+``dask:ADDRESS``: the workers of a Dask cluster, by the address of its scheduler; ``package.module:function``: of the
+number of workers, returns an Executor. Whatever is submitted must be importable and picklable. On a cluster every
+worker needs placer in the same version, and files under the same paths.
 """
 
 from __future__ import annotations
@@ -58,16 +51,10 @@ def open_executor(name: str, workers: int) -> Executor:
         How many calls may run at once, at least 1; ``inline`` always runs one, a Dask cluster one per thread of its
         workers.
 
-    Returns
-    -------
-    Executor
-        A future of it that was not waited for is cancelled, or raises ``BrokenExecutor``, once the context is left.
-
     Raises
     ------
     UsageError
-        No such name, function or number, or the function fails or returns something else; no Dask scheduler at the
-        address, or no worker there.
+        No such name, function or number, or the function fails or returns something else; no Dask scheduler or worker.
 
     Notes
     -----

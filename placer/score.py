@@ -18,23 +18,11 @@ LevelScore = Callable[[Outcome], Iterator[Value]]
 
 
 def score(instance: Instance, placement: Placement, *, disturbing: bool = False) -> Score:
-    """Evaluate a placement.
+    """Evaluate a placement, valid or not; bindings that cannot be carried out count for nothing.
 
-    Parameters
-    ----------
-    instance
-        Its policy names the levels and their order. A level left out has no value.
-    placement
-        Need not be valid; bindings that cannot be carried out count for nothing.
-    disturbing
-        Whether something may be evicted or moved, though this placement does not: the values are in the order of D1 to
-        D5.
-
-    Returns
-    -------
-    Score
-        The values in the order they are compared; the same names and priorities for every placement of the instance,
-        but for ``evicted`` and ``evictedUnits``, which stand for the priorities that lose something.
+    ``disturbing``: something may be evicted or moved, though this placement does not: the values are in the order of D1
+    to D5. Names and priorities are the same for every placement of the instance, but for ``evicted`` and
+    ``evictedUnits``, which stand for the priorities that lose something.
     """
     if not (disturbing or placement.disturbs):
         return level_values(Outcome(instance, placement))
@@ -89,8 +77,8 @@ def placed(outcome: Outcome) -> Iterator[Value]:
     """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``, in
     micro-nodes.
 
-    admitted = sum of need weights of the groups that are ready (C5) after the placement; placed = sum of the weights of
-    the newly placed pods of all groups of the priority. Only pods that wait before anything is disturbed count.
+    admitted = sum of need weights of the groups that are ready (C5); placed = sum of the weights of the newly placed
+    pods. Only pods that wait before anything is disturbed count.
     """
     instance = outcome.before
     admitted = dict.fromkeys(instance.priorities, 0)

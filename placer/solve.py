@@ -1,26 +1,12 @@
 """One call of :func:`solve`: an instance in, a verified answer with its bounds out.
 
-=================  ================================================================  ================================
-step               makes                                                             how long
-=================  ================================================================  ================================
-``build``          ``Dense``, the arrays; an ``Incumbent``, which keeps the best     always finishes
-                   solution and the bounds that need no search
-``greedy``         ``Solution``: pods of each class on each node                     the first run as long as reading,
-                                                                                     all of them to the limit, less
-                                                                                     the time that ending takes
-``search``         better solutions and bounds, ``Improved`` and ``BoundFound`` of   to the limit, less ``_reserve``;
-                   a process of its own; none where all is proved already            then the process is killed
-``complete``       whatever still fits is added, so that every answer is maximal     to the limit
-``by_creation``    the same by age, where kubelets sort by it (C10)                  half of the rest
-``result``         ``Placement`` by name, verified and scored without the arrays,    verifying always finishes; reasons
-                   its bounds, reasons                                               a little beyond the limit
-``first_fit``      in place of all of these where ``build`` and ``greedy`` have no   the same
-                   answer a second after the limit: a ``Placement`` by name alone
-=================  ================================================================  ================================
+In this order: ``build`` (arrays, an ``Incumbent`` with bounds that need no search), ``greedy``, ``search`` (a process
+of its own that reports ``Improved`` and ``BoundFound``; none where all is proved already), ``complete`` (whatever still
+fits is added), ``by_creation`` (C10), ``result`` (``Placement`` by name, verified and scored without the arrays;
+reasons); ``first_fit`` in place of all of these where there is no answer a second after the limit. A search that dies
+loses nothing that it reported before.
 
-A search that dies loses nothing that it reported before: its last answer is ended like any other, with the finding
-``SolverDied`` and the termination ``finished``. Modules that take long are imported when used, so that ``import
-placer`` stays instant.
+Modules that take long are imported when used, so that ``import placer`` stays instant.
 """
 
 from __future__ import annotations

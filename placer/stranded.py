@@ -1,8 +1,4 @@
-"""Free amounts of no use: on nodes where no pod fits that asks for them, and why.
-
-The pods that are asked are those of the instance, running and waiting, without those of DaemonSets. Of a resource on a
-node something is stranded if pods ask for it and none of them could be added there, by C2 and C3 alone.
-"""
+"""Free amounts that are of no use, and why: pods ask for the resource, and none of them fits there (C2, C3)."""
 
 from __future__ import annotations
 

@@ -2,21 +2,9 @@
 
 Equal things are counted: where 40 gangs are equal, a model of a solver has one integer in the place of 40 binaries, so
 that no search refutes the same placement under 40! names. Each equivalence is used where it is the coarsest that loses
-nothing:
-
-* ``PodClass`` (:mod:`placer.dense`): pods of one subgroup that no rule and no value can tell apart.
-* Classes of a bundle (:mod:`placer.methods.exact.variables`): the same of different groups, each placed entirely or not
-  at all.
-* ``PodClass.shape``: classes that fit on the same nodes, equally often.
-* :func:`counting_shapes`: classes of one request, weight, eligibility and host ports. Bounds leave NUMA zones (C10)
-  out.
-* :class:`GroupSignatures`: groups of the same demands whose subgroups are the same, for a given view of a class and of
-  a scope: in bounds its counting shape, in the exact model all that tells classes apart.
-* :func:`equal_nodes`: nodes of equal free room, eligibility and host ports.
-* :func:`equally_eligible`: nodes on which the same pods may be (C3), whatever room they have.
-* Areas that look alike from one area (:mod:`placer.methods.milp.flows`).
-* By one measure of room alone (:mod:`placer.methods.decomposed.master.measured`): scopes, groups and blocks of leaves
-  that hold or take equally many pieces of one resource, for a layout.
+nothing; others are ``PodClass`` and its ``shape`` (:mod:`placer.dense`), bundles
+(:mod:`placer.methods.exact.variables`), areas (:mod:`placer.methods.milp.flows`) and measures of room
+(:mod:`placer.methods.decomposed.master.measured`).
 """
 
 from __future__ import annotations
@@ -99,7 +87,7 @@ def partition_rows(rows: npt.NDArray[Any]) -> Partition:
 
 
 def counting_shapes(dense: Dense) -> Partition:
-    """Divide the classes of pods by request, weight, eligibility and host ports."""
+    """Divide the classes of pods by request, weight, eligibility and host ports; C10 is left out."""
     return partition((one.request.tobytes(), one.weight, one.mask, one.host_ports) for one in dense.classes)
 
 
@@ -142,10 +130,10 @@ class GroupSignature:
 
 
 class GroupSignatures:
-    """Groups and subgroups without their names, in one view of classes and scopes.
+    """Groups and subgroups without their names, in one view of classes and scopes: in bounds a class is its counting
+    shape, in the exact model all that tells classes apart.
 
-    ``of_class``: index of a class to what the view sees of it, its size included; can be compared. ``of_scope``: the
-    same of a scope.
+    ``of_class``: index of a class to the view of it, its size included; can be compared.
     """
 
     def __init__(self, dense: Dense, of_class: Callable[[int], Any], of_scope: Callable[[int], Hashable]) -> None:

@@ -1,7 +1,7 @@
-"""Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files, and whose pods are new.
+"""Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files.
 
-A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each gang in one domain of tier 1. It
-becomes Kubernetes objects, so that both are read and judged like anything that waits.
+A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each in one domain of tier 1. It becomes
+Kubernetes objects, which are read and judged like anything that waits.
 """
 
 from __future__ import annotations

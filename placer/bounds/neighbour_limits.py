@@ -1,8 +1,7 @@
 """Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
 
-No more pods that all repel each other are placed than there are domains with room for one. Spread pods (C14) are, in
-each domain, at most ``maxSkew`` more than the least that any domain can end with. A term of which some pods may be on
-nodes without the label limits nothing here.
+No more pods that all repel each other are placed than there are domains with room for one. Spread pods are, in each
+domain, at most ``maxSkew`` more than the least that any domain can end with.
 """
 
 from __future__ import annotations

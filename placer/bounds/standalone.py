@@ -116,24 +116,9 @@ class Shapes:
     """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there), all
     int64.
 
-    Attributes
-    ----------
-    of_class
-        shape (classes,): the shape of each class.
-    request
-        shape (shapes, resources), scaled.
-    weight
-        shape (shapes,): micro-nodes of one pod.
-    mask
-        shape (shapes,): row of ``Dense.masks``.
-    of_node
-        shape (nodes,): the kind of each node.
-    free
-        shape (kinds, resources), scaled: room that pods can use (:func:`usable`).
-    nodes
-        shape (kinds,): how many nodes are of the kind.
-    allowed
-        bool, shape (masks, kinds): eligibility.
+    ``of_class``, ``of_node``: the shape of each class, the kind of each node. ``request``, ``free``: shape (shapes,
+    resources) and (kinds, resources), scaled; room that pods can use (:func:`usable`). ``weight``, ``mask``: shape
+    (shapes,), as of a ``PodClass``. ``nodes``: shape (kinds,): how many. ``allowed``: bool, shape (masks, kinds).
     """
 
     def __init__(self, dense: Dense) -> None:

@@ -261,8 +261,8 @@ Signature = tuple[Neighbours, frozenset[tuple[str, int]], bool]
 class NeighbourKinds:
     """Kinds of pods by their demands on others and others' on them, and the rows about them.
 
-    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
-    ones only D5 is asked and that new pods keep away; for bound ones the near pods have to last, too.
+    ``running``: pods that run in truth: of pending ones only D5 is asked and that new pods keep away; for bound ones
+    the near pods have to last, too.
     """
 
     def __init__(

@@ -44,27 +44,12 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 @dataclass(frozen=True)
 class PodClass:
-    """Pending pods that no rule and no value can tell apart.
+    """Pending pods that no rule and no value can tell apart, older first.
 
-    Parameters
-    ----------
-    pods
-        Older first; the first ones are bound first.
-    group, sub_group
-        Indices into ``Dense.groups`` and ``Dense.sub_groups``; ``sub_group`` -1 where no policy takes them.
-    request
-        shape (resources,), scaled units of ``Dense.resources``.
-    weight
-        Micro-nodes of one pod.
-    mask
-        Row of ``Dense.masks`` (C3).
-    host_ports
-        Not empty: at most one per node.
-    daemon
-        Does not make its node count as used (O4).
-    zones, neighbours
-        Numbers of their demands on NUMA zones (C10), and of those on and of other pods (C7 by label, C12 to C15); -1:
-        none.
+    ``group``, ``sub_group``: indices; -1: in none. ``request``: shape (resources,), scaled. ``weight``: micro-nodes of
+    one pod. ``mask``: row of ``Dense.masks`` (C3). ``host_ports``: not empty: at most one per node. ``daemon``: does
+    not make its node count as used (O4). ``zones``, ``neighbours``: numbers of their demands on NUMA zones (C10), and
+    of those on and of other pods (C7 by label, C12 to C15); -1: none.
     """
 
     pods: tuple[Key, ...]
@@ -193,31 +178,13 @@ class Dense:
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
         classes     trainers: pods of group 0; the server: the pod of group 1
 
-    Parameters
-    ----------
-    nodes
-        In tree order: every domain is a slice of them; nodes in no HyperNode come last.
-    scale
-        int per resource: amounts are divided by it.
-    free
-        int64, shape (nodes, resources): scaled, never negative, cut at the sum of all requests.
-    masks
-        bool, shape (distinct constraints, nodes): eligibility (C3).
-    leaf, span_leaf
-        int64, shape (nodes,): leaf domain of each node; of nodes in no HyperNode the virtual root, one each for
-        ``span``.
-    node_used
-        bool, shape (nodes,): not empty before (O4).
-    ports
-        Host ports taken on each node that has any.
-    criteria
-        Name and, of O1, priority of each value, in the order of comparison.
-    network, numa, neighbours
-        None where no class is concerned.
-    exact
-        Whether amounts are: else a bound from them proves nothing.
-    constant_locality, constant_span, constant_network
-        Part of the value of scopes and calls without placeable pods.
+    ``nodes``: in tree order: every domain is a slice of them; those in no HyperNode come last. ``scale``: int per
+    resource: amounts are divided by it. ``free``: int64, shape (nodes, resources): scaled, never negative, cut at the
+    sum of all requests. ``masks``: bool, shape (distinct constraints, nodes): eligibility (C3). ``leaf``,
+    ``span_leaf``: int64, shape (nodes,): leaf domain of each node; of nodes in no HyperNode the virtual root, one each
+    for ``span``. ``node_used``: bool, shape (nodes,) (O4). ``ports``: those taken on each node. ``criteria``: name and,
+    of O1, priority of each value, in the order of comparison. ``exact``: else a bound from amounts proves nothing.
+    ``constant_...``: part of the value of scopes and calls without placeable pods.
     """
 
     nodes: tuple[str, ...]

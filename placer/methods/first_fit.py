@@ -1,8 +1,7 @@
 """First fit by name: the answer where the time is over before anything was decided.
 
 The namespace that took least work comes next, so that the objects of one cannot use up the time of all others. Only
-plain groups are placed: those of which capacity, eligibility, queues, host ports and the terms of running pods say
-everything.
+groups are placed of which C2, C3, queues, host ports and the terms of running pods say everything.
 """
 
 from __future__ import annotations

@@ -50,14 +50,10 @@ class ForkServer:
         self._channel: socket.socket | None = None
 
     def fork(self, module: str, most: int | None, files: Sequence[int], deadline: Deadline) -> Child:
-        """Fork a child that imports ``module`` and runs the :func:`task` which it reads from the first descriptor.
+        """Fork a child that imports ``module`` and runs the :func:`task` which it reads from the first of ``files``.
 
-        Parameters
-        ----------
-        most
-            Bytes of memory that the child may take; None: no limit.
-        files
-            The child's standard input, where it writes its frames, and its standard error.
+        ``most``: bytes of memory that the child may take. ``files``: its standard input, where it writes frames, and
+        its standard error.
 
         Raises
         ------

@@ -73,18 +73,9 @@ def run_apart(
 ) -> ProcessResult:
     """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
 
-    Parameters
-    ----------
-    target
-        ``package.module:function``; importable by a fresh interpreter on this one's path.
-    arguments
-        Picklable.
-    on_event
-        Called in this process, in the order of the events; an error in it ends the child.
-    deadline
-        When the child is killed, even before it has its task.
-    enough
-        Asked again and again while the child runs: how it ends where the caller wants no more, else None.
+    ``target``: ``package.module:function``. ``arguments``: picklable. ``on_event``: called in this process, in order;
+    an error in it ends the child. ``deadline``: when the child is killed, even before it has its task. ``enough``:
+    asked again and again: how the child ends where the caller wants no more, else None.
     """
     (reader, writer), (source, sink) = os.pipe(), os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:

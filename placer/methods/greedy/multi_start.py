@@ -197,19 +197,11 @@ THOROUGH = Style(tries=10**9, forward=10**9)
 
 
 def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, former: Solution | None = None) -> Solution:
-    """Add whole pending groups, then optional pods, until nothing more fits.
+    """Add whole pending groups, then optional pods, until nothing more fits, where ``placed`` is the policy's first
+    level.
 
-    Where ``placed`` is not the first level of the policy nothing is added, since more pods may then be worse.
-
-    Parameters
-    ----------
-    solution
-        Keeps all rules; is not changed.
-    deadline
-        No group is looked at once it is over.
-    former
-        A solution that keeps all rules, of which ``solution`` has been made: groups of which nothing is placed are
-        first put back where they were in it, each whole, where that is free.
+    ``former``: a solution that keeps all rules, of which ``solution`` has been made: groups of which nothing is placed
+    are first put back where they were in it, each whole, where that is free.
     """
     if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
@@ -345,20 +337,10 @@ def greedy(
 ) -> Solution:
     """Place gangs one after the other, in several orders, and keep the best answer.
 
-    Parameters
-    ----------
-    tell
-        Called with the answer of each run that is better than those before it.
-    deadline
-        Looked at between two groups. Once it is over the answer is the best so far, be it a part of the first run.
-    first
-        The same for the first run, where it may take longer; None: as ``deadline``.
-
-    Returns
-    -------
-    Solution
-        Keeps all rules; never worse than placing nothing; maximal, and the same on every machine, while ``placed`` is
-        the policy's first level and the deadline was not reached.
+    ``tell``: called with the answer of each run that is better than those before it. ``deadline``: looked at between
+    two groups; then the answer is the best so far, be it a part of the first run. ``first``: the same for the first
+    run, where it may take longer. The answer keeps all rules; it is never worse than placing nothing, and without a
+    deadline the same on every machine.
     """
     search = _GreedySearch(dense, tell, deadline, first or deadline)
     if dense.criteria and dense.criteria[0][0] not in MAXIMISED:

@@ -1,7 +1,5 @@
-"""Which domain of a node label a unit that has no pods yet is to be in (C7 by label, C15).
-
-The first pod of a unit decides about all others, so domains are tried: those with room for all first, of these the
-tightest.
+"""Which domain of a node label a unit without pods is to be in (C7 by label, C15): its first pod decides about all
+others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What pods that are placed leave to others by what they ask of each other: C12 to C15 and C7 by label.
+"""Rows of placed pods and of those they let in: C12 to C15 and C7 by label, counted by domain.
 
-Everything is counted by row and domain. What is there is always in an order that admits each pod, since each comes
-after those that it needs.
+Placed pods are always in an order that admits each, since each comes after those that it needs.
 """
 
 from __future__ import annotations

@@ -259,10 +259,8 @@ class PartialSolution:
         return self.dense.classes[index].zones < 0 and self.dense.classes[index].neighbours < 0
 
     def mobility(self, index: int) -> Mobility:
-        """Where a placed pod of a class may be moved by itself, rules of room and calls apart.
-
-        Pods of a group with a tier limit (C7), or one that counts in O2, stay within their leaves, so that neither gets
-        worse. Whether others may follow pods with host ports, NUMA zones or neighbours is not told by resources alone.
+        """Where a placed pod of a class may be moved by itself, rules of room and calls apart, so that C7 and O2 get no
+        worse.
         """
         dense = self.dense
         pods = dense.classes[index]

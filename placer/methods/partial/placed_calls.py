@@ -198,10 +198,7 @@ class Communication:
         return costs
 
     def near(self, workload: int, *, unbalanced: bool = False) -> BoolArray:
-        """Areas where C8 lets a pod of a workload be: bool, shape (areas,).
-
-        ``unbalanced``: what it says under ``majority`` is left out, since pods still to come may mend it.
-        """
+        """Areas where C8 lets a pod of a workload be: bool, shape (areas,); ``unbalanced``: without ``majority``."""
         if not self.calls.network.majority:
             found: BoolArray = self.far[workload] == 0
         else:
@@ -234,10 +231,7 @@ class Communication:
         return found
 
     def most(self, workload: int, *, unbalanced: bool = False) -> IntArray:
-        """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,).
-
-        Under ``majority`` at most one, unless ``unbalanced``, as in :meth:`near`.
-        """
+        """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,)."""
         each = 1 if self.calls.network.majority and not unbalanced else LIMITLESS
         carried = np.minimum(self.carried_by_area(workload), each)
         found: IntArray = np.where(self.near(workload, unbalanced=unbalanced), carried, 0)

@@ -17,8 +17,8 @@ __all__ = ["ZoneRooms"]
 class ZoneRooms:
     """The zones of all nodes whose kubelet refuses pods.
 
-    A node's pods stand in the order in which they came, as long as the kubelet admits them so; else, or where one was
-    taken away, in any order that it admits. Where there is none, the node takes no more pods until it is as it was.
+    A node's pods stand in the order in which they came, as long as the kubelet admits them so, else in any order that
+    it admits. Where there is none, the node takes no more pods until it is as it was.
     """
 
     def __init__(self, numa: DenseNuma) -> None:
@@ -77,9 +77,8 @@ class ZoneRooms:
         return int(self.numa.kind[node]), self.numa.start[node], tuple(sorted(pods))
 
     def admits(self, index: int, node: int) -> bool:
-        """Whether one pod more of a class may be admitted on a node in some order of all its pods.
-
-        Where one of them is not :func:`~placer.dense.admission_orders.is_plain` it may be: others can make it so.
+        """Whether one pod more of a class may be admitted; so where a pod is not
+        :func:`~placer.dense.admission_orders.is_plain`.
         """
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
@@ -116,10 +115,7 @@ class ZoneRooms:
         return found
 
     def left(self, index: int) -> IntArray:
-        """What a pod of a class leaves in the zones that it would get: int64, shape (nodes,); only where one fits.
-
-        In millionths of the zones' room at the start, summed over resources and units.
-        """
+        """Millionths of room that a pod of a class leaves in its zones: int64, shape (nodes,); only where one fits."""
         found = np.full(len(self.numa.kind), LIMITLESS, dtype=np.int64)
         for kind, units in enumerate(self.numa.units[index]):
             if units and all(unit.width == 1 for unit in units):
