@@ -7,7 +7,6 @@ from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.amounts import NodeAmounts, Scale
 from placer.dense.dense_neighbours import NeighbourKinds
@@ -15,6 +14,7 @@ from placer.dense.eligibility import Eligibility
 from placer.dense.model import Dense, DenseGroup, DenseScope, DenseSubGroup, Domains, PodClass, QueueRow, score_solution
 from placer.dense.network import read_network
 from placer.dense.numa import DenseNuma, read_numa
+from placer.dense.solution import BoolArray, IntArray
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
 from placer.instance.numa import NumaDemand
 from placer.placement import Placement
@@ -58,7 +58,7 @@ class _NodeOrder:
         self._leaf_names += [name] * len(own)
         self._spans[name] = (begin, len(self.nodes))
 
-    def domains(self, used: npt.NDArray[np.bool_]) -> Domains:
+    def domains(self, used: BoolArray) -> Domains:
         names = list(self._tree.hyper_nodes)
         index = {name: position for position, name in enumerate(names)}
         root = len(names)
@@ -80,12 +80,12 @@ class _NodeOrder:
         whole = [name for name, span in self._spans.items() if span == (0, len(self.nodes))]
         return min((self._tree.hyper_nodes[name].tier for name in whole), default=self._tree.root_tier)
 
-    def leaf(self) -> npt.NDArray[np.int64]:
+    def leaf(self) -> IntArray:
         index = {name: position for position, name in enumerate(self._tree.hyper_nodes)}
         root = len(index)
         return np.array([root if name is None else index[name] for name in self._leaf_names], dtype=np.int64)
 
-    def span_leaf(self) -> npt.NDArray[np.int64]:
+    def span_leaf(self) -> IntArray:
         leaf = self.leaf()
         alone = leaf == len(self._tree.hyper_nodes)
         leaf[alone] += np.arange(int(alone.sum()))
@@ -147,7 +147,7 @@ class _DenseBuilder:
         )
         return dense.with_constants(score_solution(dense, {}), before)
 
-    def _mask_rows(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def _mask_rows(self) -> BoolArray:
         rows = [self.eligibility.row(constraints) for constraints in self.masks]
         return np.array(rows, dtype=bool).reshape(len(rows), len(self.order.nodes))
 

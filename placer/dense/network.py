@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense.solution import IntArray
+from placer.dense.solution import BoolArray, IntArray
 from placer.instance import Area, Dependency, Instance, Key, Link, Network
 
 __all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
@@ -67,9 +66,9 @@ class DenseNetwork:
     calls: tuple[Call, ...]
     majority: bool = False
 
-    def near(self, limit: int) -> npt.NDArray[np.bool_]:
+    def near(self, limit: int) -> BoolArray:
         """Pairs of areas between which a call within ``limit`` may be: bool, shape (areas, areas)."""
-        found: npt.NDArray[np.bool_] = self.cost <= limit
+        found: BoolArray = self.cost <= limit
         return found | np.eye(len(self.cost), dtype=bool)
 
     def at(self, nodes: IntArray) -> DenseNetwork:

@@ -76,18 +76,9 @@ def candidates(
     inside, costs = _called(state, blocks, inside, begin, end)
     if not len(inside.domains):
         return
-    left, above = inside.sums_and_above(state.price[begin:end])
+    left, above = (inside.sums(state.price[begin:end], above=above) for above in (False, True))
     used = inside.sums(state.used[begin:end].astype(np.int64))
-    tiers = inside.tiers
-    low = int(tiers.min())
-    while True:
-        of_tier = np.flatnonzero(tiers == low)
-        order = np.lexsort((above[of_tier], -used[of_tier], left[of_tier], costs[of_tier]))
-        yield from inside.domains[of_tier[order]].tolist()
-        higher = tiers[tiers > low]
-        if not len(higher):
-            return
-        low = int(higher.min())
+    yield from inside.domains[np.lexsort((above, -used, left, costs, inside.tiers))].tolist()
 
 
 def _called(

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.partial import Mobility
-from placer.methods.partial.placed_calls import BoolArray, IntArray
 
 __all__ = ["move_pods"]
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup, Solution
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.instance import HostPort
 from placer.methods.partial import CallGraph, PartialSolution
-from placer.methods.partial.placed_calls import BoolArray, IntArray
 from placer.symmetry import partition
 
 __all__ = [
@@ -106,7 +105,8 @@ class _Needs:
                 self._take(index, -spare)
 
     def _start(self, subs: Iterable[int], count: int) -> int:
-        costs = sorted((self._cost(sub), sub) for sub in subs if sub not in self.started and self._can(sub))
+        unstarted = ((self._cost(sub), sub) for sub in subs if sub not in self.started)
+        costs = sorted((cost, sub) for cost, sub in unstarted if cost is not None)
         for _, sub in costs[:count]:
             self.started.add(sub)
             part = self.dense.sub_groups[sub]
@@ -116,18 +116,14 @@ class _Needs:
             self._choose(mine, short)
         return len(costs[:count])
 
-    def _can(self, sub: int) -> bool:
-        part = self.dense.sub_groups[sub]
-        return sum(self.left[index] for index in part.classes) >= part.short
-
-    def _cost(self, sub: int) -> int:
+    def _cost(self, sub: int) -> int | None:
         part = self.dense.sub_groups[sub]
         missing, cost = part.short, 0
         for weight, index in sorted((self.dense.classes[index].weight, index) for index in part.classes):
             count = min(missing, self.left[index])
             missing -= count
             cost += weight * count
-        return cost
+        return None if missing else cost
 
     def _choose(self, classes: Iterable[int], count: int) -> int:
         before = count
@@ -190,14 +186,11 @@ class Inside:
             return self
         return Inside(self.domains[keep], self.tiers[keep], self.slices[:, keep], self.slices_above[:, keep])
 
-    def sums(self, amounts: IntArray) -> IntArray:
-        """Sum over each domain of amounts per node of the outer one."""
-        return _between(running_sums(amounts), self.slices)
-
-    def sums_and_above(self, amounts: IntArray) -> tuple[IntArray, IntArray]:
-        """Sums over each domain and over its parent."""
-        total = running_sums(amounts)
-        return _between(total, self.slices), _between(total, self.slices_above)
+    def sums(self, amounts: IntArray, *, above: bool = False) -> IntArray:
+        """Sum over each domain, or over its parent, of amounts per node of the outer one."""
+        total, (begin, end) = running_sums(amounts), self.slices_above if above else self.slices
+        found: IntArray = total[end] - total[begin]
+        return found
 
     def least(self, amounts: IntArray) -> IntArray:
         """Least over each domain of amounts per node of the outer one."""
@@ -210,11 +203,6 @@ def running_sums(amounts: IntArray) -> IntArray:
     total = np.zeros(len(amounts) + 1, dtype=np.int64)
     amounts.cumsum(out=total[1:])
     return total
-
-
-def _between(total: IntArray, slices: IntArray) -> IntArray:
-    between: IntArray = total[slices[1]] - total[slices[0]]
-    return between
 
 
 class GreedyLayout:
@@ -239,13 +227,13 @@ class GreedyLayout:
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
-    def _rates(self) -> npt.NDArray[np.float64]:
+    def _rates(self) -> FloatArray:
         """The scarcer a resource, the dearer: demand over supply is the price of what an average node has of it."""
         dense = self.dense
         sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
         demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
         supply = np.maximum(dense.free.sum(axis=0, dtype=np.float64), 1.0)
-        rates: npt.NDArray[np.float64] = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
+        rates: FloatArray = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
         return rates
 
     def prices(self, amounts: IntArray) -> IntArray:
@@ -277,8 +265,7 @@ class GreedyLayout:
         self.tree_order = filled[order]
         self.position = np.full(len(tree.names), -1, dtype=np.int64)
         self.position[self.tree_order] = np.arange(len(self.tree_order))
-        ends = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
-        self.subtree_end = ends
+        self.subtree_end = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
 
     def inside(self, outer: int, limit: int | None = None) -> Inside:
         """Domains that hold a node, lie in ``outer`` (itself among them) and have at most tier ``limit``."""

@@ -13,7 +13,7 @@ import numpy as np
 from placer.dense.model import BoolArray, IntArray
 from placer.dense.network import Call, DenseNetwork
 
-__all__ = ["LIMITLESS", "BoolArray", "CallGraph", "Communication", "IntArray", "Partner"]
+__all__ = ["LIMITLESS", "CallGraph", "Communication", "Partner"]
 
 
 #: More pods than there can be.
