@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.bounds.call_costs import CallCosts, standing_cost
-from placer.bounds.standalone import BoolArray, IntArray, RoomMeasure, StandaloneLimits
+from placer.bounds.standalone import ArrayCache, BoolArray, IntArray, RoomMeasure, StandaloneLimits
 from placer.dense import Dense, DenseScope
 from placer.dense.model import FloatArray
 from placer.placement import MAXIMISED
@@ -272,8 +272,8 @@ class _MinimisedBounds:
             "packedNodes": self._packed_nodes,
         }
         self._found: dict[str, int] = {}
-        self._held: dict[RoomMeasure, IntArray] = {}
-        self._leaves: dict[RoomMeasure, IntArray] = {}
+        self._held = ArrayCache[RoomMeasure](lambda measure: self.dense.domains.sums(self._fits(measure)))
+        self._leaves = ArrayCache[RoomMeasure](lambda measure: self._per_unit(self._fits(measure)))
         self._taken: dict[tuple[tuple[int, int], ...], tuple[tuple[RoomMeasure, int], ...]] = {}
 
     def least(self, name: str) -> int:
@@ -284,16 +284,6 @@ class _MinimisedBounds:
     def _fits(self, measure: RoomMeasure) -> IntArray:
         found: IntArray = self.alone.rooms.per_kind(measure)[self.alone.shapes.of_node]
         return found
-
-    def _holds(self, measure: RoomMeasure) -> IntArray:
-        if measure not in self._held:
-            self._held[measure] = self.dense.domains.sums(self._fits(measure))
-        return self._held[measure]
-
-    def _in_units(self, measure: RoomMeasure) -> IntArray:
-        if measure not in self._leaves:
-            self._leaves[measure] = self._per_unit(self._fits(measure))
-        return self._leaves[measure]
 
     def _per_unit(self, values: IntArray) -> IntArray:
         return np.bincount(self._units, weights=values).astype(np.int64)
@@ -323,7 +313,7 @@ class _MinimisedBounds:
         tree = self.dense.domains
         able = np.ones(len(tree.tier), dtype=bool)
         for measure, asked in self._asked(scope):
-            able &= self._holds(measure) >= asked
+            able &= self._held[measure] >= asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
             able &= tree.sums(hosts) >= asked
         anchor = self.dense.anchor(number)
@@ -348,7 +338,7 @@ class _MinimisedBounds:
 
     def _by_unit(self, scope: DenseScope) -> Iterator[tuple[IntArray, int]]:
         for measure, asked in self._asked(scope):
-            yield self._in_units(measure).copy(), asked
+            yield self._leaves[measure].copy(), asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
             yield self._per_unit(hosts), asked
 

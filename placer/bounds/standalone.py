@@ -18,7 +18,7 @@ import numpy as np
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.dense import Dense
 from placer.dense.model import BoolArray, IntArray
-from placer.symmetry import GroupSignature, GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
+from placer.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 
 __all__ = [
     "ArrayCache",
@@ -409,22 +409,21 @@ def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ..
 
     signatures = GroupSignatures(dense, seen, lambda scope: _region_of(dense, scope))
     pairs = grouped(map(signatures.of_group, range(len(dense.groups))), lambda pair: pair[0])
-    return tuple(_equal_groups(one, [classes for _, classes in members]) for one, members in pairs.items())
-
-
-def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]]) -> EqualGroups:
-    return EqualGroups(
-        signature.priority,
-        signature.need_weight,
-        signature.short,
-        signature.short_by_role,
-        signature.short_by_policy,
-        signature.scope,
-        tuple(
-            SubGroupPods(sub.policy, sub.short, sub.scope, *zip(*sub.classes, strict=True))
-            for sub in signature.sub_groups
-        ),
-        tuple(members),
+    return tuple(
+        EqualGroups(
+            one.priority,
+            one.need_weight,
+            one.short,
+            one.short_by_role,
+            one.short_by_policy,
+            one.scope,
+            tuple(
+                SubGroupPods(sub.policy, sub.short, sub.scope, *zip(*sub.classes, strict=True))
+                for sub in one.sub_groups
+            ),
+            tuple(classes for _, classes in members),
+        )
+        for one, members in pairs.items()
     )
 
 

@@ -383,9 +383,12 @@ class _GreedySearch:
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
         for style in [Style(whole=True), Style()] if elastic else [Style()]:
             for order in self.all_orders[:2]:
-                sequence = self._sequence(order) if self._may_run() else []
-                if sequence and not self._tried(sequence, style):
-                    self.chains.append(self._run(sequence, style))
+                chain = self._ordered(order, style)
+                self.chains += [chain] if chain is not None else []
+
+    def _ordered(self, order: SortKey, style: Style) -> _Chain | None:
+        sequence = self._sequence(order) if self._may_run() else []
+        return self._run(sequence, style) if sequence and not self._tried(sequence, style) else None
 
     def repairs(self) -> None:
         """Begin chains again with the groups they left out moved forward, the best chain first.
@@ -425,9 +428,7 @@ class _GreedySearch:
     def refinements(self) -> None:
         for order in self.all_orders:
             for style in (Style(), Style(reuse=False)):
-                sequence = self._sequence(order) if self._may_run() else []
-                if sequence and not self._tried(sequence, style):
-                    self._run(sequence, style)
+                self._ordered(order, style)
 
     def polish(self) -> None:
         # Whatever else it counts, what is added to a maximal answer is never for the worse.
@@ -486,12 +487,7 @@ class _GreedySearch:
         measures, groups = self.measures, self.dense.groups
         sequence = sorted(
             range(len(groups)),
-            key=lambda group: (
-                -groups[group].priority,
-                *order(measures, group),
-                measures.block[group],
-                group,
-            ),
+            key=lambda group: (-groups[group].priority, *order(measures, group), measures.block[group], group),
         )
         return self._admitted(sequence)
 
