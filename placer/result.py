@@ -73,7 +73,7 @@ class Reason:
         return str(self.text)
 
     def told(self, namespace: str) -> str:
-        """The sentence for readers of a Namespace, which names nothing of any other."""
+        """The sentence for readers of a Namespace, which names nothing of others."""
         return self.text if isinstance(self.text, str) else self.text.told(namespace)
 
 
@@ -110,7 +110,7 @@ class Judged:
 
     @property
     def beyond(self) -> bool:
-        """Whether the value is better than its bound, which no sound proof allows."""
+        """Whether the value is better than its bound."""
         if self.bound is None:
             return False
         if self.value.name in MAXIMISED or self.value.name == WEIGHT:
@@ -234,7 +234,7 @@ class Result:
 
     @property
     def reach(self) -> str:
-        """Which pods the verdict is not about, to be said in its line."""
+        """Which pods the verdict is not about."""
         return reach_words(self.unsupported)
 
     def __repr__(self) -> str:
@@ -252,7 +252,7 @@ class Result:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """Pods and their nodes, in the order in which they are to be bound."""
+        """Pods and their nodes, in the order of binding."""
         return self.placement.bindings if self.placement is not None else ()
 
     def summary(self, *, wide: bool = False) -> str:

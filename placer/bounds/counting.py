@@ -410,7 +410,7 @@ class CountingBounds:
 
     @cached_property
     def elastic(self) -> frozenset[int]:
-        """Priorities with a group that can place more than ``admitted`` counts of it."""
+        """Priorities with a group that can place more than ``admitted`` counts."""
         pairs = zip(self.dense.groups, self._weights, strict=True)
         return frozenset(group.priority for group, weight in pairs if weight > group.need_weight)
 
@@ -566,7 +566,6 @@ class _ProvedLevels:
         return best is not None and best.bound == self.values[criterion]
 
     def best(self, criterion: int) -> NamedBound | None:
-        """One that was proved for an answer counts where all values before it are proved."""
         contexts = [()] if criterion > self.proved else [(), self.values[:criterion]]
         found = [bound for bound in self.bounds if bound.criterion == criterion and bound.context in contexts]
         sign = 1 if self.dense.criteria[criterion][0] in MAXIMISED else -1

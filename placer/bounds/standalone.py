@@ -147,7 +147,7 @@ class Shapes:
         return free
 
     def fits(self, shape: int) -> IntArray:
-        """Pods of a shape that a node of each kind holds alone: int64, shape (kinds,)."""
+        """Pods of a shape that a node of each kind holds alone."""
         return self._fits[shape]
 
     def _fits_of(self, shape: int) -> IntArray:
@@ -166,7 +166,7 @@ class Shapes:
         return count
 
     def at_least(self, shapes: IntArray, least: int) -> BoolArray:
-        """Whether a pod of each of ``shapes`` takes the room of one of ``least``: bool, shape (shapes,)."""
+        """Which of ``shapes`` take the room of ``least``."""
         found: BoolArray = (self.request[shapes] >= self.request[least]).all(axis=1)
         found &= self.mask[shapes] == self.mask[least]
         ports = self._classes[least].host_ports
@@ -176,7 +176,7 @@ class Shapes:
 
     @cached_property
     def most(self) -> IntArray:
-        """Pods of each shape that all nodes hold: int64, shape (shapes,)."""
+        """Pods of each shape that all nodes hold."""
         return np.array([self.fits(shape) @ self.nodes for shape in range(len(self._classes))], dtype=np.int64)
 
 

@@ -154,12 +154,12 @@ class DenseNeighbours:
 
     @cached_property
     def single(self) -> tuple[bool, ...]:
-        """Per topology key whether each of its domains is one node."""
+        """Per topology key whether each domain is one node."""
         return tuple(bool((np.bincount(each[each >= 0]) <= 1).all()) for each in self.domain)
 
     @cached_property
     def tied(self) -> frozenset[int]:
-        """Classes of which a pod on one node changes where others of the class may be on other nodes."""
+        """Classes whose pods on one node change where others of the class may be."""
         found: set[int] = set()
         for row in self.repulsions:
             if not self.single[row.key]:
@@ -172,7 +172,7 @@ class DenseNeighbours:
 
     @cached_property
     def volatile(self) -> frozenset[int]:
-        """Classes whose room on a node may change with pods on other nodes."""
+        """Classes whose room on a node may change with pods elsewhere."""
         wide = (row for row in self.repulsions if not self.single[row.key])
         rows: list[Repulsion | Attraction | SpreadRow] = [*wide, *self.attractions, *self.spreads]
         return self.in_units.union(index for row in rows for index in (*row.owners, *row.matched))
@@ -350,7 +350,6 @@ class NeighbourKinds:
     # Rows
 
     def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
-        """Of two that run neither is new."""
         rows: list[Repulsion] = []
         for number, terms in _by_number(self._repelling).items():
             key, matched = self.key(terms[0].topology_key), about.all_meant("repels", number)
@@ -364,7 +363,6 @@ class NeighbourKinds:
         return (row for row in rows if row.owners and row.matched)
 
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
-        """A running pod that matches its own terms keeps itself."""
         for terms, number in self._lasting.items():
             matched = about.all_meant("lasts", number)
             owners = tuple(sorted({*about.owners(terms, running=True)} - {*matched}))

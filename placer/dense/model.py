@@ -93,7 +93,7 @@ class DenseScope:
 
 @dataclass(frozen=True)
 class DenseSubGroup:
-    """A subgroup with pending pods that may be placed; ``short``: new pods that it needs to be ready (0: none)."""
+    """A subgroup with pending pods that may be placed; ``short``: new pods that it needs to be ready."""
 
     name: str
     group: int
@@ -155,12 +155,12 @@ class Domains:
         return len(self.names) - 1
 
     def sums(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Sum over the nodes of each domain, of one value per node: shape (domains,)."""
+        """Sum over the nodes of each domain: shape (domains,)."""
         before = np.concatenate((np.zeros(1, dtype=values.dtype), np.cumsum(values)))
         return before[self.end] - before[self.begin]
 
     def common(self, leaf: int, last: int) -> int:
-        """Smallest domain at or above ``leaf`` that holds the node position ``last``."""
+        """Smallest domain at or above ``leaf`` that holds a node."""
         domain = leaf
         while not self.begin[domain] <= last < self.end[domain]:
             domain = int(self.parent[domain])
@@ -218,7 +218,7 @@ class Dense:
 
     @cached_property
     def with_port(self) -> Mapping[tuple[str, int], Sequence[int]]:
-        """Protocol and port to the nodes on which it is taken, at whichever address."""
+        """Protocol and port to the nodes on which it is taken."""
         found: dict[tuple[str, int], list[int]] = defaultdict(list)
         for node, taken in self.ports.items():
             for port in taken:
@@ -233,7 +233,7 @@ class Dense:
 
     @cached_property
     def rows_of(self) -> list[tuple[tuple[int, int], ...]]:
-        """Per class the queue rows it counts in, each with the amount of one pod."""
+        """Per class its queue rows, each with the amount of one pod."""
         found: list[list[tuple[int, int]]] = [[] for _ in self.classes]
         for number, row in enumerate(self.queue_rows):
             for index in row.classes:
@@ -283,11 +283,7 @@ class Dense:
                 yield node
 
     def limit_domains(self, scope: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold all pods of the scope (C7); None where there is no limit.
-
-        They are the highest within the limit, disjoint: only the one of the running pods where there are any, none
-        where these exceed the limit already.
-        """
+        """Highest domains of which one must hold all pods of the scope (C7), disjoint; None: no limit."""
         limit = self.scopes[scope].limit
         if limit is None:
             return None
@@ -306,7 +302,7 @@ class Dense:
         return self.common(self.scopes[scope].bound)
 
     def common(self, nodes: Iterable[int]) -> int | None:
-        """Smallest domain that holds the nodes (-1: an absent node); None for no node."""
+        """Smallest domain that holds the nodes (-1: absent); None: of none."""
         found = sorted(set(nodes))
         if not found:
             return None
@@ -315,15 +311,14 @@ class Dense:
         return self.domains.common(int(self.leaf[found[0]]), found[-1])
 
     def with_constants(self, counted: Sequence[int], before: Score) -> Dense:
-        """Set the constants so that placing nothing scores ``before`` where it was ``counted`` without them."""
+        """Set the constants so that placing nothing scores ``before``."""
         rest = {value.name: value.value - mine for value, mine in zip(before, counted, strict=True)}
         names = {"constant_locality": "locality", "constant_span": "span", "constant_network": "networkCost"}
         return replace(self, **{field: rest.get(name, 0) for field, name in names.items()})  # type: ignore[arg-type]
 
     def placement(self, solution: Solution) -> Placement:
-        """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first.
-
-        Where the solution states the order of pods on a node, they have the node's places in that order.
+        """Name the pods: bindings gang by gang, higher priority and older gangs first, older pods first, each node's in
+        order.
         """
         by_class: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in sorted(solution.items()):
@@ -344,7 +339,7 @@ class Dense:
         return pairs if order is None else [pairs[place] for place in order]
 
     def orderable(self, solution: Solution) -> bool:
-        """Whether the pods of a solution have an order in which each is admitted by those before it (C12)."""
+        """Whether the pods have an order in which each is admitted (C12)."""
         if self.neighbours is None:
             return True
         return self.neighbours.order([(index, node) for index, node, _ in solution.in_order()], self.numa) is not None
@@ -366,7 +361,7 @@ class Dense:
         return (-gang.priority, gang.created, gang.key, index)
 
     def solution(self, placement: Placement) -> Solution:
-        """Count the bindings of a placement that this instance can express; others are left out."""
+        """Count the bindings of a placement that this instance can express."""
         counts: Counter[tuple[int, int]] = Counter()
         for pod, name in placement.node_of.items():
             if pod in self.class_of and name in self.node_index:

@@ -34,10 +34,7 @@ class Incumbent:
         self.trace: list[TracePoint] = []
 
     def offer(self, solution: Solution, method: str, phase: str | None = None) -> bool:
-        """Take a solution where it is better than the one in hand; say whether it was.
-
-        It is kept in an order in which kubelets admit its pods; one without such an order is not taken (C10).
-        """
+        """Take a solution that is better than the one in hand and that kubelets admit (C10); say whether."""
         values = score_solution(self._dense, solution)
         if self.solution is not None and not beats(self._dense, values, self.values):
             return False
@@ -62,7 +59,7 @@ class Incumbent:
             self.values = score_solution(self._dense, self.solution)
 
     def replace(self, solution: Solution) -> None:
-        """Have another solution of the same values in place of the one in hand."""
+        """Take another solution of the same values."""
         if score_solution(self._dense, solution) != self.values:
             raise ValueError("the values are not those of the solution in hand")
         self.solution = solution
@@ -75,7 +72,7 @@ class Incumbent:
             self.add_bounds(event)
 
     def add_bounds(self, *bounds: BoundFound) -> None:
-        """Take bounds, none where the arrays are not exact; which one counts is decided by the values in hand."""
+        """Take bounds, none where the arrays are not exact."""
         if not self._dense.exact:
             return
         before = self.bounds()
@@ -88,7 +85,7 @@ class Incumbent:
         return [self._best(criterion) for criterion in range(len(self._dense.criteria))]
 
     def weight_bound(self) -> Bound | None:
-        """Best bound on the placed weight in placements no worse than the one in hand."""
+        """Best bound on placed weight in placements no worse than the one in hand."""
         found = weight_bound(self._dense, self.values, self._bounds)
         return None if found is None else Bound(found.bound, found.by)
 

@@ -23,7 +23,7 @@ _NONE = 2**62
 
 
 def memory_left(root: Path = _ROOT) -> int | None:
-    """Bytes that the container may still take; None where nothing limits it, or it does not say."""
+    """Bytes that the container may still take; None: unlimited or unknown."""
     for limit_file, use_file, statistics, cache in _FILES:
         try:
             limit, use = (int((root / each).read_text()) for each in (limit_file, use_file))
@@ -50,10 +50,7 @@ def _limits(root: Path) -> Iterator[int]:
 
 
 def limit_memory(most: int) -> None:
-    """Let this process, and each that it starts, take at most so many bytes for its data.
-
-    More fails as an allocation, which ends the process and no other.
-    """
+    """Let this process and its children take so many bytes for data; more fails as an allocation."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)

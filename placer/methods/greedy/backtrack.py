@@ -42,11 +42,7 @@ class Effort:
 
 
 def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False) -> bool:
-    """Make a group ready by depth-first search over its pods, dearest subgroup first; False, and nothing placed, where
-    none was found within the effort.
-
-    ``more``: the group is ready already; places for some more of its pods are looked for.
-    """
+    """Make a group ready, or place more of it, by depth-first search; False, and nothing placed, without success."""
     gang = state.dense.groups[group]
     if not more and not _possible(state, group):
         return False

@@ -595,11 +595,8 @@ def place_one(state: GreedyState, index: int, way: Way) -> bool:
 
 
 def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    """Place pods that call and are called: ``items`` are (class, pods); under ``whole`` all of them or none.
-
-    Returns
-    -------
-    The classes of those that found no place, one entry per pod.
+    """Place pods that call and are called, (class, pods), under ``whole`` all or none; the classes of those without a
+    place.
     """
     alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
     mark, lots = state.mark(), lots_of(state, [item for item in items if item not in alone])

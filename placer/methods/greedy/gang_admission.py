@@ -309,12 +309,7 @@ def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[
 
 
 def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place groups of one AppGroup: gangs one by one, then all lone pods together.
-
-    Returns
-    -------
-    The gangs that were made ready, and the groups that were not.
-    """
+    """Place groups of one AppGroup: gangs, then all lone pods together; those made ready, and the others."""
     layout = state.layout
     ready: list[int] = []
     failed: list[int] = []
@@ -331,9 +326,7 @@ OTHERS = 8
 
 
 def ruin_and_recreate(state: GreedyState, limit: int) -> None:
-    """Place more of AppGroups that are not placed entirely, then cheaper what is, up to ``GreedyState.work`` of
-    ``limit``.
-    """
+    """Place more of AppGroups, then cheaper, up to ``GreedyState.work`` of ``limit``."""
     _RuinAndRecreate(state, limit).run()
 
 

@@ -17,10 +17,9 @@ ROUNDS, NODES = 4, 6
 
 
 def move_pods(state: GreedyState, classes: Iterable[int], limit: int) -> None:
-    """Move pods of some classes one at a time, or two against each other, each time to a lower O3.
+    """Move pods of some classes, or exchange two, each time to a lower O3, up to ``GreedyState.work`` of ``limit``.
 
-    All rules, O1 and O2 stay kept: of a group with a tier limit, or one that counts in O2, pods stay within their
-    leaves. It ends at ``GreedyState.work`` of ``limit``.
+    O1 and O2 stay as they are: of a group with a tier limit, or one that counts in O2, pods stay within their leaves.
     """
     _LocalSearch(state, limit).run(sorted(classes))
 

@@ -23,10 +23,7 @@ IN_VAIN = 3
 
 
 def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
-    """Make groups ready by moving others aside, where pods ask something of each other and no kubelet refuses any.
-
-    Groups with subgroups or calls are left out. Returned are those that are ready now; of the others nothing is placed.
-    """
+    """Make groups without subgroups or calls ready by moving others aside; give those that are."""
     if state.neighbours is None or state.zones is not None:
         return []
     search = _MakingWay(state)
@@ -34,9 +31,7 @@ def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
 
 
 def empty_nodes(state: GreedyState) -> bool:
-    """Empty nodes that only new pods use into others in use (O4), of pods that no other value looks at; say whether any
-    is.
-    """
+    """Empty nodes that only new pods use into others in use (O4); say whether any is."""
     if state.neighbours is None or state.zones is not None:
         return False
     search, in_vain = _MakingWay(state, still=True), 0

@@ -151,11 +151,10 @@ UNIT = 2**20
 
 @dataclass(frozen=True)
 class Shape:
-    """What nodes can tell of a pod: classes of one shape, of whatever groups, fit the same nodes.
+    """Classes of one shape, of whatever groups, fit the same nodes.
 
-    ``request``: int64, shape (resources,), scaled. ``asked``: indices of the resources it requests. ``mask``: row of
-    ``Dense.masks``. ``ports``: not empty: at most one per node. ``total``: pending pods of this shape. ``price``: in
-    the unit of :meth:`GreedyLayout.prices`. ``first``: a class of this shape.
+    ``request``: int64, shape (resources,), scaled. ``asked``: resources it requests. ``ports``: not empty: at most one
+    per node. ``total``: pending pods. ``price``: in the unit of :meth:`GreedyLayout.prices`. ``first``: a class.
     """
 
     request: IntArray
@@ -344,14 +343,14 @@ class GreedyLayout:
         return found
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """What makes lone pods interchangeable (shape and queue rows); None for those that call and other groups."""
+        """Equal for interchangeable lone pods; None for those that call and other groups."""
         index = self.dense.groups[group].classes[0]
         if not self._lone[group] or index in self.dense.workload_of:
             return None
         return self.shape_of[index], self.dense.rows_of[index]
 
     def app(self, group: int) -> int | None:
-        """The AppGroup of a group, of several the first; None where it has no dependency."""
+        """The first AppGroup of a group; None where it has no dependency."""
         return None if self.calls is None else self._apps[group]
 
     @cached_property
@@ -379,9 +378,8 @@ CACHE_ENTRIES = 16 * 10**6
 
 
 class GreedyState(PartialSolution):
-    """A partial solution that counts how many pods of a shape each node still takes, and the work that this is.
-
-    ``solution``: where to start; must keep the rules. ``even``: the emptiest nodes are filled first.
+    """A partial solution that counts how many pods of a shape each node still takes, and the work; ``even``: the
+    emptiest nodes are filled first.
     """
 
     def __init__(self, layout: GreedyLayout, solution: Solution | None = None, *, even: bool = False) -> None:
@@ -400,12 +398,12 @@ class GreedyState(PartialSolution):
             self.take(index, [node], [count])
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        """Place pods of a class on distinct ``nodes``, take them away where a count is negative."""
         self.work += STEP // 50 * len(nodes)
         super().take(index, nodes, counts)
 
     def take_one_each(self, classes: Sequence[int], nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``, in order."""
+        """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``."""
         left = iter(classes)
         self.work += STEP // 50 * len(classes)
         for node, count in zip(nodes, counts, strict=True):
@@ -433,7 +431,7 @@ class GreedyState(PartialSolution):
         self._changed.extend(nodes)
 
     def fits(self, number: int) -> IntArray:
-        """Pods of a shape that each node could still take: int64, shape (nodes,), read-only, at most its total."""
+        """Pods of a shape that each node could still take: int64, read-only, at most its total."""
         shape = self.layout.shapes[number]
         known = self._fits.get(number)
         if (
@@ -536,7 +534,7 @@ class GreedyState(PartialSolution):
         return {int(leaf) for leaf in self.layout.leaf_number[nodes]} if nodes else set()
 
     def solution(self) -> Solution:
-        """What is placed, in an order in which kubelets admit it."""
+        """Placed pods, in an order in which kubelets admit them."""
         found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
         order = {} if self.zones is None else self.zones.order
         return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})

@@ -27,7 +27,7 @@ COUNTING = 10_000
 
 
 def homeless(state: GreedyState, index: int) -> tuple[int, ...]:
-    """Units of a class whose domain is still to be chosen."""
+    """Units of a class whose domain is to be chosen."""
     return () if state.neighbours is None else state.neighbours.homes(index)
 
 

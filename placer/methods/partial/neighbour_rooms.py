@@ -58,7 +58,7 @@ class NeighbourRooms:
             self.lenient = before
 
     def bring_about(self, classes: Iterable[int]) -> bool:
-        """Whether pods of some classes can let others of them in, by affinity or by a spread (C12, C14)."""
+        """Whether pods of some classes can let others of them in (C12, C14)."""
         some = {*classes}
         rows: tuple[Attraction | SpreadRow, ...] = (*self.neighbours.attractions, *self.neighbours.spreads)
         return any(some.intersection(row.owners) and some.intersection(row.matched) for row in rows)
@@ -89,12 +89,12 @@ class NeighbourRooms:
         self._confined.take(index, node, count)
 
     def homes(self, index: int) -> tuple[int, ...]:
-        """Units of a class, as numbers of confinements, whose first pod decides about the others."""
+        """Confinements of a class whose first pod decides about the others."""
         return self._confined.homeless(index)
 
     @contextmanager
     def at_home(self, units: Iterable[int], node: int) -> Iterator[None]:
-        """Have units that have no pods yet use the domains of a node alone for the block."""
+        """Have units without pods use the domains of a node alone for the block."""
         with self._confined.at_home(units, node):
             yield
 
@@ -145,7 +145,7 @@ class NeighbourRooms:
             counts[(domain < 0) | (held.matched[domain] == 0) if len(held.matched) else slice(None)] = 0
 
     def beside_others(self, index: int) -> BoolArray | None:
-        """Nodes in the domains in which a class has near it what it asks for: bool, shape (nodes,); None: anywhere."""
+        """Nodes where a class has near it all it asks for: bool, shape (nodes,); None: anywhere."""
         asked = [(number, meant) for number, owns, meant in self._attractions.get(index, ()) if owns]
         if not asked or self.first_of(index) is not None:
             return None
@@ -155,12 +155,12 @@ class NeighbourRooms:
         return counts > 0
 
     def may_be_first(self, number: int) -> bool:
-        """Whether a pod of some class may still be the first of an attraction."""
+        """Whether a pod may still be the first of an attraction."""
         row = self.neighbours.attractions[number]
         return row.open and not any(held.matched.any() for held in self._matching[number])
 
     def first_of(self, index: int) -> Attraction | None:
-        """The attraction that a class asks for, where a pod of it would be the first."""
+        """The attraction of which a pod of a class would be the first."""
         for number, owns, meant in self._attractions.get(index, ()):
             if owns and meant and self.may_be_first(number):
                 return self.neighbours.attractions[number]
@@ -293,7 +293,7 @@ class NeighbourRooms:
         return all(_even(row, held) for row, held in zip(self.neighbours.spreads, self._counted, strict=True))
 
     def even_for(self, index: int) -> bool:
-        """Whether every spread that is about a class holds (C14), also where a pod of it has left."""
+        """Whether every spread about a class holds (C14), also where a pod of it has left."""
         return all(
             _even(self.neighbours.spreads[row], self._counted[row]) for row, _, _ in self._spreads.get(index, ())
         )
@@ -308,10 +308,7 @@ class NeighbourRooms:
         return frozenset(index for row in self.neighbours.attractions for index in row.owners)
 
     def kind(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others for any further pod, by the rows.
-
-        Where each domain of a key is one node, it is what stands there and not which one it is.
-        """
+        """Equal for nodes that rows do not tell apart for any further pod."""
         single, domain = self.neighbours.single, self.neighbours.domain
         found: list[object] = [None if alone else int(each[node]) for alone, each in zip(single, domain, strict=True)]
         for key, counts in self._all_counts:
@@ -369,7 +366,6 @@ def _even(row: SpreadRow, held: _Counts) -> bool:
 def _by_class(
     rows: Sequence[Repulsion | Attraction | SpreadRow],
 ) -> dict[int, list[tuple[int, bool, bool]]]:
-    """Class to the rows about it: number, whether it asks, whether it is meant."""
     found: dict[int, dict[int, tuple[bool, bool]]] = defaultdict(dict)
     for number, row in enumerate(rows):
         for index in row.owners:

@@ -147,7 +147,7 @@ class PartialSolution:
         return bool(pods.host_ports) or self.zones is not None or pods.neighbours >= 0
 
     def tied(self, index: int) -> bool:
-        """Whether a pod of a class on one node changes how many of it other nodes take (C12, C13, C14)."""
+        """Whether a pod on one node changes how many of its class others take (C12 to C14)."""
         return self.dense.neighbours is not None and index in self.dense.neighbours.tied
 
     def depth(self, index: int) -> int:
@@ -172,7 +172,7 @@ class PartialSolution:
                 np.minimum(counts, most, out=counts)
 
     def ports_of(self, node: int) -> tuple[HostPort, ...]:
-        """Host ports that are taken on a node, by whichever pods."""
+        """Host ports that are taken on a node."""
         return (*self.dense.ports.get(node, ()), *self.ports.get(node, ()))
 
     def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
@@ -193,7 +193,7 @@ class PartialSolution:
         return SharedRoom(list(self.queue_room), [] if self.communication is None else self.communication.left())
 
     def queue_limit(self, index: int) -> int:
-        """How many more pods of a class its queues allow, at most the size of the class (C11)."""
+        """How many more pods of a class its queues allow (C11)."""
         rows = self.dense.rows_of[index]
         return min((self.queue_room[row] // amount for row, amount in rows), default=self.dense.classes[index].size)
 
@@ -214,8 +214,8 @@ class PartialSolution:
         return ready(self.dense, group, {index: self.placed[index] for index in self.dense.groups[group].classes})
 
     def stands(self, workloads: Iterable[int]) -> bool:
-        """Whether what only holds in the end does, of ``workloads`` that have changed: callers that have enough callees
-        near (C8), an order of pods (C10), and what was left out of C12 and C14.
+        """Whether what holds only in the end does, of ``workloads`` that have changed: C8, an order (C10), and what was
+        lenient.
         """
         balanced = self.communication is None or self.communication.balanced(workloads)
         if self.neighbours is not None and self.neighbours.lenient and not self._holds(self.neighbours):
@@ -247,7 +247,7 @@ class PartialSolution:
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
 
     def kind_of(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others for any further pod, eligibility and place in the tree apart."""
+        """Equal for nodes that are alike for any further pod, eligibility and place in the tree apart."""
         ports = tuple(sorted(self.ports_of(node)))
         area = -1 if self.communication is None else int(self.communication.calls.area[node])
         zones = None if self.zones is None else self.zones.kind(node)
@@ -255,7 +255,7 @@ class PartialSolution:
         return area, self.free[node].tobytes(), ports, zones, others
 
     def may_leave(self, index: int) -> bool:
-        """Whether pods that stay are never refused because a pod of a class leaves (C10, C12, C14)."""
+        """Whether no pod that stays is refused because one of a class leaves (C10, C12, C14)."""
         return self.dense.classes[index].zones < 0 and self.dense.classes[index].neighbours < 0
 
     def mobility(self, index: int) -> Mobility:

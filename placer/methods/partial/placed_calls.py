@@ -125,7 +125,7 @@ class Communication:
         self._kept = self.surplus.copy() if network.majority else self.surplus
 
     def take(self, workload: int, node: int, count: int) -> None:
-        """Count pods in on a node, or out where ``count`` is negative, in any order."""
+        """Count pods in on a node, or out where ``count`` is negative."""
         area = int(self.calls.area[node])
         if count < 0:
             self._count_on(workload, node, count)
@@ -139,7 +139,7 @@ class Communication:
 
     @property
     def cost(self) -> int:
-        """O3 of what is placed now, pairs of two running pods left out."""
+        """O3 of placed pods, pairs of two running ones left out."""
         return sum(self.costs.values())
 
     def _count_on(self, workload: int, node: int, count: int) -> None:
@@ -176,7 +176,7 @@ class Communication:
         return int(self.pull[workload, self.calls.area[node]]) - self.shared(workload, node)
 
     def shared(self, workload: int, node: int) -> int:
-        """What a pod on the node saves of ``pull``, by partners that are there."""
+        """Part of ``pull`` that a pod on the node saves, by partners there."""
         area = self.calls.area[node]
         on = self.on
         return sum(int(each.cost[area, area]) * on[each.other].get(node, 0) for each in self.calls.partners[workload])
@@ -255,7 +255,7 @@ class Communication:
         return allowed - int(self.surplus[workload, area]) - itself
 
     def balanced(self, workloads: Iterable[int]) -> bool:
-        """Whether no pod of these workloads and their callers has more surplus than it may have (``majority``)."""
+        """Whether no pod of these workloads and their callers has too much surplus (``majority``)."""
         if not self.calls.network.majority:
             return True
         concerned = set(workloads)

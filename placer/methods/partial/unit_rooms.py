@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["UnitRooms"]
-
-
-class _Rows(TypedDict):
-    confinements: tuple[Confinement, ...]
-    exclusions: tuple[Exclusion, ...]
 
 
 class UnitRooms:
@@ -69,7 +64,7 @@ class UnitRooms:
                 counts[closed] = 0
 
     def closed(self, rule: str, index: int, where: slice | IntArray) -> BoolArray | None:
-        """Nodes, of some, that a rule closes to a class now; None: none of them."""
+        """Nodes that a rule closes to a class now; None: none."""
         found: BoolArray | None = None
         rows = self._confining(index, where) if rule == "C7" else self._excluding(index, where)
         for closed in rows:
@@ -97,7 +92,7 @@ class UnitRooms:
 
     @contextmanager
     def at_home(self, units: Iterable[int], node: int) -> Iterator[None]:
-        """Have units that have no pods yet use the domains of a node alone for the block."""
+        """Have units without pods use the domains of a node alone for the block."""
         mine = {number: self._domain(self._rows.confinements[number], node) for number in units}
         before = self._settled
         self._settled = before | mine
@@ -106,7 +101,7 @@ class UnitRooms:
         finally:
             self._settled = before
 
-    def beside(self, number: Mapping[int, int]) -> _Rows:
+    def beside(self, number: Mapping[int, int]) -> dict[str, Any]:
         """The rows of a subproblem with the classes of ``number``."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:

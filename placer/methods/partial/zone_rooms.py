@@ -39,7 +39,7 @@ class ZoneRooms:
             self._row[nodes] = np.arange(len(nodes))
 
     def take(self, index: int, node: int, count: int) -> None:
-        """Place pods of a class on a node; take them away where the count is negative."""
+        """Place pods of a class on a node, or take them away."""
         units = self.numa.of(index, node)
         if not units:
             return
@@ -53,7 +53,7 @@ class ZoneRooms:
         self._set(node, state, tuple(after))
 
     def undo(self, index: int, node: int) -> None:
-        """Take back the last :meth:`take`, which was of this class and on this node."""
+        """Take back the last :meth:`take`."""
         if self.numa.of(index, node):
             self._set(node, *self._log.pop())
 
@@ -72,7 +72,7 @@ class ZoneRooms:
         rooms[self._row[node]] = -1 if state is None else self.numa.amounts(node, state)
 
     def kind(self, node: int) -> object:
-        """What tells a node from others as far as zones go."""
+        """Equal for nodes whose zones are alike."""
         pods = (self.numa.of(index, node) for index in self.order.get(node, ()))
         return int(self.numa.kind[node]), self.numa.start[node], tuple(sorted(pods))
 
@@ -85,21 +85,18 @@ class ZoneRooms:
         return not units or not all(map(is_plain, (*pods, units))) or self.numa.order(node, [*pods, units]) is not None
 
     def admits_any(self, index: int, node: int) -> bool:
-        """Whether one pod more of a class is admitted on a node in an order of all its pods that is found."""
+        """Whether one pod more is admitted in an order of all pods that is found."""
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
         return node not in self.numa.held and self.numa.order(node, [*pods, units]) is not None
 
     @property
     def stand(self) -> bool:
-        """Whether on every node the pods are admitted in some order."""
+        """Whether the pods of every node are admitted in some order."""
         return not self._broken
 
     def most(self, index: int, nodes: IntArray | None, most: int) -> IntArray | None:
-        """Pods of a class that the kubelets of ``nodes`` (None: all) admit now, up to ``most``: int64, shape (nodes,).
-
-        None: it does not matter; :data:`~placer.dense.numa.LIMITLESS` on nodes where it does not.
-        """
+        """Pods of a class that kubelets admit now, up to ``most``: int64, shape (nodes,); None: no limit."""
         of_kind = self.numa.units[index]
         if not any(of_kind):
             return None
