@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from placer import deadline
 from placer.deadline import Deadline
 from placer.methods import fork_server, process
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
@@ -35,9 +34,8 @@ def over_after(monkeypatch: pytest.MonkeyPatch) -> OverAfter:
     """A clock that goes far ahead with the first event: no test waits, and none depends on how soon it comes."""
 
     def make(events: list[Any]) -> Callable[[object], None]:
-        now = time.monotonic
-        clock = SimpleNamespace(monotonic=lambda: now() + (3600 if events else 0))
-        monkeypatch.setattr(deadline, "time", clock)
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (3600 if events else 0))
+        monkeypatch.setattr("placer.deadline.time", clock)
         return events.append
 
     return make
