@@ -1,12 +1,11 @@
-"""AppGroups by area: in which zone each lies, decided for many at once, and over which of its nodes.
+"""AppGroups by area: the zone of each, decided for many at once, and its nodes there.
 
-Calls within a zone cost one or nothing, calls between zones ten to a hundred, so what matters first is that every
-AppGroup lies in one zone. In a full cluster that is a packing of AppGroups into zones, and exchanging a few pods at a
-time does not find it: while an AppGroup moves, it lies in two zones and costs more. Three small programs find it:
+Calls between zones cost ten to a hundred times those within one, so first every AppGroup must lie in one zone. In a
+full cluster that is a packing problem, in which steps of a few pods fail: an AppGroup on the move lies in two zones and
+costs more. Three small programs solve it:
 
-1. *Splits*: the parts that the cheapest ways to part an AppGroup over nodes are made of (:mod:`placer.bounds.splits`).
-2. *Assignment* of AppGroups to areas (zones) by the room of all nodes of an area together. It is random where it costs
-   nothing, so that each call proposes another one.
+1. *Splits*: the cheapest ways to part an AppGroup over nodes (:mod:`placer.bounds.splits`).
+2. *Assignment* of AppGroups to areas (zones) by the room of an area in sum; random among equal costs.
 3. *Packing* of an area: parts for each AppGroup, a node for each part (:mod:`placer.methods.decomposed.area_program`).
 
 Where it is small, one program assigns and packs several areas at once. An AppGroup of too many parts has a few splits,
@@ -91,15 +90,6 @@ class AreaAssignment:
 
     Only AppGroups take part of which everything is pending and may go to any node of an area: without running pods,
     tier limits, host ports and NUMA zones.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    network
-        Its network.
-    chance
-        Source of all chance.
     """
 
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
@@ -112,22 +102,19 @@ class AreaAssignment:
         self.spent = 0.0
 
     def proposed(self, solution: Solution, seconds: float, seed: int) -> Solution | None:
-        """Assign the AppGroups of some areas anew, and pack these areas: first of all areas, then of some.
+        """Assign the AppGroups of some areas again, and pack these areas: first of all areas, then of some.
 
         Parameters
         ----------
         solution
             Keeps all rules.
         seconds
-            What it may take, about.
-        seed
-            Of the solver.
+            Limit, about.
 
         Returns
         -------
         Solution | None
-            A solution that keeps all rules, better or worse; None where none was found. ``spent`` has grown by the
-            deterministic time it took.
+            Keeps all rules, better or worse; None where none was found. ``spent`` grows by the deterministic time.
         """
         end, before = time.monotonic() + seconds, self.splits.spent
         state = IncumbentState(self.dense, solution)
@@ -148,11 +135,10 @@ class AreaAssignment:
         return state.solution
 
     def _small(self, app: int) -> bool:
-        """Whether the splits of an AppGroup are known, or can be found one by one."""
         return self.splits.of(app) is not None or int(self.splits.graph(app).counts.sum()) <= MOST_PODS
 
     def _areas_of(self, state: IncumbentState, app: int) -> set[int]:
-        """Areas in which the pods of an AppGroup are; none where one of them waits."""
+        """None where a pod of the AppGroup waits."""
         if any(state.left(index) for index in self.classes[app]):
             return set()
         nodes = (node for index in self.classes[app] for node in state.where[index])
@@ -176,7 +162,6 @@ class AreaAssignment:
     def _placed_anew(
         self, free: IntArray, apps: Sequence[int], areas: Sequence[int], end: float, seed: int
     ) -> Solution | None:
-        """Where all pods of AppGroups go: by one program where it is small, else area by area."""
         if not apps:
             return None
         extra = 0 if self.attempts == 1 else self.random.choice(EXTRA)
@@ -197,7 +182,7 @@ class AreaAssignment:
     def _mended(
         self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution, end: float
     ) -> Solution | None:
-        """Assign and pack areas whose AppGroups cannot be packed together with some of the others."""
+        """Areas whose AppGroups cannot be packed together are tried with some of the others."""
         others = sorted(set(home.values()).difference(failed))
         areas = sorted({*failed, *self.random.sample(others, min(MENDED_WITH, len(others)))})
         apps = [app for app, area in home.items() if area in areas]
@@ -210,7 +195,6 @@ class AreaAssignment:
     def _by_program(
         self, free: IntArray, apps: Sequence[int], areas: Sequence[int], extra: int, end: float
     ) -> Solution | None:
-        """Assign and pack at once; None where that finds nothing, or would take too long."""
         found = {app: self.splits.of(app) for app in apps}
         parts = {app: each.parts_within(extra) for app, each in found.items() if each is not None}
         columns = len(areas) * sum(map(len, parts.values()))
@@ -224,7 +208,6 @@ class AreaAssignment:
         )
 
     def _assigned(self, free: IntArray, apps: Sequence[int], areas: Sequence[int]) -> dict[int, int]:
-        """AppGroup to area, by the room of each area in sum, evenly if possible; empty where they do not fit so."""
         demand = np.array([self.demand(app) for app in apps])
         room = np.array([free[self.nodes[area]].sum(axis=0) for area in areas])
         full = float((demand.sum(axis=0) / np.maximum(1, room.sum(axis=0))).max())
@@ -235,7 +218,6 @@ class AreaAssignment:
         return {}
 
     def _assigned_within(self, demand: IntArray, room: IntArray, work: float) -> list[int]:
-        """Per AppGroup the number of its area; none where they do not fit, or none is found in time."""
         model = cp_model.CpModel()
         lies = [[model.new_bool_var("") for _ in room] for _ in demand]
         for row in lies:
@@ -248,13 +230,12 @@ class AreaAssignment:
         return [] if solver is None else [[solver.value(each) for each in row].index(1) for row in lies]
 
     def demand(self, app: int) -> IntArray:
-        """What all pods of an AppGroup ask for: int64, shape (resources,)."""
+        """Requests of all pods of an AppGroup: int64, shape (resources,)."""
         classes = [self.dense.classes[index] for index in self.classes[app]]
         found: IntArray = np.sum([one.request * one.size for one in classes], axis=0)
         return found
 
     def _solved(self, model: cp_model.CpModel, work: float, seed: int) -> cp_model.CpSolver | None:
-        """The solver with a solution; None where it has none in its time."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
@@ -266,7 +247,6 @@ class AreaAssignment:
     # An area
 
     def _packed(self, free: IntArray, area: int, apps: Sequence[int], end: float, seed: int) -> Solution | None:
-        """Choose a split for each AppGroup of an area, and a node for each part; None where none is found."""
         for extra in EXTRA:
             found = self._by_program(free, apps, [area], extra, end)
             if found is not None:
@@ -285,16 +265,12 @@ class AreaAssignment:
     # Splits
 
     def ways(self, app: int, widest: tuple[int, ...], seed: int) -> tuple[Split, ...]:
-        """Cheap ways to part an AppGroup over nodes with so much room, as uneven as may be and nearly even.
+        """Cheap ways to part an AppGroup over nodes, as uneven as possible and nearly even.
 
         Parameters
         ----------
-        app
-            The AppGroup.
         widest
-            What a node has of each resource.
-        seed
-            Of the solver.
+            Room of a node: int64, shape (resources,).
         """
         if (app, widest) not in self.known:
             least = _fewest_parts(self.demand(app), widest)
@@ -305,21 +281,13 @@ class AreaAssignment:
         return self.known[app, widest]
 
     def split(self, app: int, widest: Sequence[int], parts: int, seed: int, *, even: bool = False) -> Split | None:
-        """Part an AppGroup over at most so many equal nodes, so that the fewest calls are between two of them.
+        """Part an AppGroup over at most so many equal nodes with the fewest calls between two of them; None: none
+        found.
 
         Parameters
         ----------
-        app, widest, seed
-            As for :meth:`ways`.
-        parts
-            How many nodes.
         even
             Whether no part may ask for much more than the mean of all.
-
-        Returns
-        -------
-        Split | None
-            None where none was found.
         """
         pods = [index for index in self.classes[app] for _ in range(self.dense.classes[index].size)]
         request = self.dense.requests[pods]
@@ -345,7 +313,6 @@ class AreaAssignment:
         return Split(len(pairs) - round(solver.objective_value), split)
 
     def _calling(self, pods: Sequence[int]) -> Iterable[tuple[int, int]]:
-        """Pairs of positions of pods of which the first calls the second, as often as it does."""
         at: dict[int, list[int]] = defaultdict(list)
         for position, index in enumerate(pods):
             at[self.dense.workload_of[index]].append(position)
@@ -363,7 +330,6 @@ class _Packing:
         self.places: list[tuple[cp_model.IntVar, int, Part]] = []
 
     def add(self, splits: Sequence[Split]) -> None:
-        """Choose one of the splits of an AppGroup."""
         chosen = [self.model.new_bool_var("") for _ in splits]
         self.model.add_exactly_one(chosen)
         for split, is_chosen in zip(splits, chosen, strict=True):
@@ -382,7 +348,6 @@ class _Packing:
         return found
 
     def close(self) -> None:
-        """Add the room of nodes and the objective, when all AppGroups are there."""
         on_node = grouped(self.places, lambda place: place[1])
         for node, places in on_node.items():
             asked = np.array([self._request(part) for _, _, part in places])
@@ -392,7 +357,6 @@ class _Packing:
         )
 
     def read(self, solver: cp_model.CpSolver) -> Solution:
-        """The pods of the parts on the nodes that were chosen."""
         found: Counter[tuple[int, int]] = Counter()
         for each, node, part in self.places:
             if solver.value(each):
@@ -401,7 +365,7 @@ class _Packing:
 
 
 def _parts(model: cp_model.CpModel, request: IntArray, room: list[int], parts: int) -> list[list[cp_model.IntVar]]:
-    """Per pod and part whether it is there; parts are equal, so the first pod is in the first one, and so on."""
+    """Parts are equal, so the first pod is in the first one, and so on."""
     there = [[model.new_bool_var("") for _ in range(parts)] for _ in request]
     for number, row in enumerate(there):
         model.add_exactly_one(row[: number + 1])
@@ -423,7 +387,6 @@ def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:
 
 
 def _limited(dense: Dense, group: int) -> bool:
-    """Whether pods of a group may not go to any node with room that they may be on."""
     gang = dense.groups[group]
     scopes = [gang.scope, *(dense.sub_groups[sub].scope for sub in gang.sub_groups)]
     classes = (dense.classes[index] for index in gang.classes)
@@ -432,13 +395,12 @@ def _limited(dense: Dense, group: int) -> bool:
 
 
 def _fewest_parts(demand: IntArray, widest: Sequence[int]) -> int:
-    """How many nodes an AppGroup needs at least, by each resource in sum."""
     asked: list[int] = demand.tolist()
     return max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
 
 
 def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], asked: IntArray, room: list[int]) -> None:
-    """Per resource: what is chosen asks for no more than there is; ``asked`` has the shape (variables, resources)."""
+    """``asked`` has the shape (variables, resources)."""
     for resource, most in enumerate(room):
         if asked[:, resource].any():
             amounts = asked[:, resource].tolist()
@@ -446,6 +408,5 @@ def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], aske
 
 
 def _placed_of(state: IncumbentState, classes: Iterable[int]) -> Solution:
-    """What is placed of some classes."""
     counts: Counts = {(index, node): count for index in classes for node, count in state.where[index].items()}
     return Solution(counts)

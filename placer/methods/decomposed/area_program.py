@@ -1,18 +1,16 @@
-"""Which AppGroup lies in which area, in which parts, and how nodes hold the parts: one integer program.
+"""Area and parts of each AppGroup, and how nodes hold the parts: one integer program.
 
-Nodes of an area that have the same room left are one kind, and parts that ask for the same are one size, so nothing is
-named that could change places with something else:
+Nodes of an area with the same room are one kind, and parts with the same request one size::
 
     lies[app, area]            the AppGroup lies there; each lies in one area
     uses[app, area, part]      so often; of each type of pods as many as there are, where it lies
     filled[area, kind, slots]  so many nodes have these slots, a maximal multiset of sizes that fits on such a node
     per area and size          no more parts than slots
-    least                      calls between parts, times what a call between two nodes of the area costs
+    least                      calls between parts, times the cost of a call between two nodes of the area
 
 The relaxation is nearly whole: its bound is the sum of the cheapest splits wherever these can be packed.
 
-Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961), for the slots; the
-parts are those of :mod:`placer.bounds.splits`.
+Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961), for the slots.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ class AppParts(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """What a part asks for, of the resources that may run out, and the masks of its pods."""
+    """Requests of a part, of the resources that may run out, and the masks of its pods."""
 
     request: tuple[int, ...]
     masks: tuple[int, ...]
@@ -66,7 +64,7 @@ class _Use(NamedTuple):
 
 
 class _EqualNodes(NamedTuple):
-    """Equal nodes of an area, and their ways to be laid out: slots by size, and the column that says how many."""
+    """Equal nodes of an area: their slots by size, and the column that counts nodes with them."""
 
     area: int
     nodes: list[int]
@@ -78,14 +76,10 @@ class AreaProgram:
 
     Parameters
     ----------
-    dense, network
-        The instance and its network.
     free
         int64, shape (nodes, resources): room without these AppGroups.
     nodes
         Area to its nodes.
-    apps
-        The AppGroups.
     """
 
     def __init__(
@@ -105,7 +99,6 @@ class AreaProgram:
             self._put_together(app)
 
     def _put_together(self, app: AppParts) -> None:
-        """An AppGroup lies in one area, all of its pods in parts."""
         program, graph = self.program, app.graph
         lies = {area: program.column(1) for area in self.nodes}
         program.equal(dict.fromkeys(lies.values(), 1), 1)
@@ -136,7 +129,7 @@ class AreaProgram:
         return None if point is None else self._read([round(each) for each in point])
 
     def _lay_out(self, area: int) -> bool:
-        """Slots of the nodes of an area for the sizes of parts that may be there; False: too many ways."""
+        """False: too many ways."""
         uses = [each for each in self.uses if each.area == area]
         sizes = sorted({each.size for each in uses}, reverse=True)
         slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}
@@ -162,14 +155,12 @@ class AreaProgram:
         return True
 
     def _equal_nodes(self, area: int, sizes: Sequence[_Size]) -> list[list[int]]:
-        """Nodes of an area by room and eligibility."""
         masks, nodes = sorted({mask for size in sizes for mask in size.masks}), self.nodes[area]
         rows = np.hstack([self.free[nodes][:, self.resources], self.dense.masks[masks][:, nodes].T])
         kind = {node: row.tobytes() for node, row in zip(nodes.tolist(), rows, strict=True)}
         return list(grouped(nodes.tolist(), kind.__getitem__).values())
 
     def _read(self, point: Sequence[int]) -> Solution:
-        """Nodes get slots, slots parts, and parts pods: equal ones in their order."""
         slots: dict[tuple[int, _Size], list[int]] = defaultdict(list)
         for kind in self.kinds:
             nodes = iter(kind.nodes)
@@ -190,15 +181,11 @@ class AreaProgram:
         return found
 
     def _pods(self, classes: Sequence[int]) -> Iterator[int]:
-        """The class of each pod."""
         return (index for index in classes for _ in range(self.dense.classes[index].size))
 
 
 def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:
-    """Resources that are not left out: one is where another runs out first, whatever pods are on whatever node.
-
-    So it is where every pod takes a smaller share of it, of every node, than of the other.
-    """
+    """Resources except those of which every pod takes a smaller share of every node than of another one."""
     requests = np.unique(np.concatenate([graph.requests for graph in graphs]), axis=0)
     room = np.unique(room, axis=0)
     kept = [resource for resource in range(room.shape[1]) if requests[:, resource].any()]

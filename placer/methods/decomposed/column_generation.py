@@ -1,15 +1,14 @@
 """Column generation over fillings of nodes, for queues of independent pods on nodes that differ.
 
-The program: for each kind of nodes and each filling of such a node one column, how many nodes are filled like that; for
-each shape of pods how many are placed, no more than the fillings have and no more than there are. Its linear relaxation
-is solved over the fillings in hand; the prices of its rows say what a pod is worth, a knapsack per kind of nodes finds
-fillings that are worth more than a node of the kind costs, and these come in. Prices jump wildly at first, so
-knapsacks are asked at prices between those of the program and the best ones so far, best by the bound that they give.
+A column per kind of nodes and filling: the number of nodes filled like that; a column per shape: the pods placed, at
+most those in the fillings and those there are. The linear relaxation over the known fillings prices pods, and a
+knapsack per kind finds fillings that are worth more than a node of the kind costs. Prices jump at first, so knapsacks
+are asked at prices between those of the program and the best ones so far.
 
-Its solution is nearly whole: there are no more fractions than rows, and thousands of nodes. The whole parts are taken,
-and the few nodes that are left get whole numbers of the same fillings.
+The solution is nearly whole: the whole parts are taken, and the few nodes that are left get whole numbers of the same
+fillings.
 
-Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); the smoothing of
+Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); smoothing of
 prices: Wentges, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming" (1997).
 """
 
@@ -57,27 +56,21 @@ PROGRAM_WORK = 0.01
 def refilled(
     dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
 ) -> tuple[Solution, float]:
-    """Place the independent pods anew, all nodes at once.
+    """Place the independent pods again, all nodes at once.
 
     Parameters
     ----------
-    dense
-        The instance.
     solution
         Keeps all rules; its other pods stay where they are.
     priority
-        Whose pods are decided: those of higher priorities come first, those of lower ones take what is left.
+        Decides whose pods count: those of higher priorities come first, those of lower ones take the rest.
     seconds, work
-        What it may take; ``work`` is deterministic time.
-    workers
-        Knapsacks at once.
-    seed
-        Of the solver.
+        Limits; ``work`` is deterministic time.
 
     Returns
     -------
     tuple[Solution, float]
-        A solution that keeps all rules; it may be worse. The deterministic time it took.
+        Keeps all rules, may be worse; the deterministic time.
     """
     problem = make_filling_problem(dense, solution, priority)
     if problem is None:
@@ -90,8 +83,6 @@ def refilled(
 
 @dataclass
 class _Limit:
-    """What the search may take, and what it has taken."""
-
     end: float
     work: float
     spent: float = 0.0
@@ -103,18 +94,16 @@ class _Limit:
 
 @dataclass(frozen=True)
 class _Master:
-    """The relaxation over the fillings in hand, solved.
+    """The relaxation over the known fillings, solved.
 
     Parameters
     ----------
-    value
-        Its optimum.
     prices
-        int64, shape (shapes,): what one more pod of a shape in a filling would be worth.
+        int64, shape (shapes,): worth of one more pod of a shape in a filling.
     costs
-        float64, shape (kinds,): what one more node of a kind would be worth.
+        float64, shape (kinds,): worth of one more node of a kind.
     filled
-        Per filling how many nodes are filled like that.
+        Per filling the number of nodes.
     """
 
     value: float
@@ -124,8 +113,6 @@ class _Master:
 
 
 class _ColumnGeneration:
-    """Fillings in hand, and what the relaxation over them says."""
-
     def __init__(
         self, problem: FillingProblem, seconds: float, work: float, threads: ThreadPoolExecutor, seed: int
     ) -> None:
@@ -139,7 +126,6 @@ class _ColumnGeneration:
             self.add(filling.kind, filling.pods)
 
     def add(self, kind: int, pods: IntArray) -> bool:
-        """Take a filling in hand; say whether it is new."""
         key = (kind, pods.tobytes())
         if key in self.known or not pods.any():
             return False
@@ -148,7 +134,6 @@ class _ColumnGeneration:
         return True
 
     def generate(self) -> None:
-        """Look for fillings until none is missing, the bound is near or the time is over."""
         center, least = self._portions(), math.inf
         while not self.limit.over:
             master = self.master(self.problem.size, self.problem.counts)
@@ -167,7 +152,7 @@ class _ColumnGeneration:
                 return
 
     def _priced(self, prices: IntArray, master: _Master, effort: int) -> tuple[bool, float]:
-        """Ask all kinds for a filling; say whether one is new and worth its node, and what bound the prices give."""
+        """Say whether a filling is new and worth its node, and give the bound of the prices."""
 
         def ask(kind: int) -> tuple[int, IntArray, float]:
             bound, worth = self.pricing.relaxed(kind, prices)
@@ -184,7 +169,7 @@ class _ColumnGeneration:
         return new, bound
 
     def _portions(self) -> IntArray:
-        """Fill all nodes in portions by what room is worth altogether; return what pods are worth then."""
+        """Fill all nodes in portions by the prices of all room in sum; return those of pods."""
         problem = self.problem
         prices, worth = self._aggregated()
         left, nodes = problem.size.copy(), problem.counts
@@ -228,13 +213,12 @@ class _ColumnGeneration:
         return np.rint(prices[:shapes]).astype(np.int64), prices[shapes : shapes + rest].reshape(kinds, -1)
 
     def _queue_rows(self, program: IntegerProgram, placed: Sequence[int], before: IntArray) -> None:
-        """C11: what the placed pods of a queue take, ``before`` of each shape being placed already."""
+        """C11; ``before`` of each shape are placed already."""
         for amounts, room in self.problem.queues:
             taken = sum(amount * int(before[shape]) for shape, amount in amounts.items())
             program.rows.append(Row.of({placed[shape]: amount for shape, amount in amounts.items()}, room - taken))
 
     def _program(self, size: IntArray, nodes: IntArray) -> tuple[IntegerProgram, list[int], list[int]]:
-        """The program over the fillings in hand for so many pods and nodes, the columns of shapes and of fillings."""
         program = IntegerProgram()
         placed = [program.column(many) for many in size.tolist()]
         filled = [program.column(int(nodes[filling.kind])) for filling in self.fillings]
@@ -250,7 +234,6 @@ class _ColumnGeneration:
         return program, placed, filled
 
     def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
-        """Solve the relaxation; None where the solver does not."""
         self.limit.spent += PROGRAM_WORK
         program, placed, filled = self._program(size, nodes)
         solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
@@ -266,7 +249,6 @@ class _ColumnGeneration:
         )
 
     def rounded(self, dense: Dense) -> Solution:
-        """Whole numbers of fillings, and the pods that they are."""
         problem = self.problem
         master = self.master(problem.size, problem.counts)
         filled = (
@@ -289,7 +271,7 @@ class _ColumnGeneration:
         return self._placed(dense, filled)
 
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
-        """Give pods to nodes; a filling may have more pods of a shape than there are, or than their queue takes."""
+        """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
         waiting = _Waiting(dense, problem)
         nodes = [iter(each.tolist()) for each in problem.nodes]
@@ -315,7 +297,6 @@ class _Waiting:
                 self.rows[shape].append((number, amount))
 
     def some(self, shape: int, most: int) -> list[int]:
-        """Take at most so many pods of a shape, by class, older classes first."""
         many = min(most, len(self.pods[shape]), *(self.room[row] // amount for row, amount in self.rows[shape]))
         for row, amount in self.rows[shape]:
             self.room[row] -= amount * many

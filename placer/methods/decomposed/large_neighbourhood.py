@@ -1,11 +1,10 @@
-"""Large neighbourhood search: a few leaves at a time are freed and decided anew, several subproblems at once.
+"""Large neighbourhood search: a few leaves at a time are freed and decided again, several subproblems at once.
 
-A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
-is new on some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with everything else
-held fast (``repair``). What comes of it is accepted unless it is worse. Subproblems that are under way at the same time
-share no node, no AppGroup and no group but those of independent pods, and pods of none ask anything of another's, so
-that each may be put back without looking at the others: of an independent pod that several have placed, one place is
-kept. They grow while they are solved to the end and shrink when they are not.
+A step frees the new pods of some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with
+all else fixed (``repair``). Its result is accepted unless it is worse. Subproblems that run at the same time share no
+node, no AppGroup and no group but those of independent pods, and none asks anything of pods of another, so each result
+is independent of the others; of an independent pod that several have placed, one place is kept. Subproblems grow
+while they are solved to the end and shrink when they are not.
 
 Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
 """
@@ -64,7 +63,7 @@ class WorkerPool:
     name
         As :func:`placer.executors.open_executor` takes it.
     workers
-        How many repairs may be under way at once.
+        Most repairs at once.
     """
 
     def __init__(self, name: str, workers: int) -> None:
@@ -87,14 +86,14 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End whatever is under way."""
+        """End all repairs that are under way."""
         if self._executor is not None:
             self._executor.__exit__(None, None, None)
         self._executor = None
 
 
 class AdaptiveSize:
-    """How many nodes a step frees; there are ``nodes`` of them, each with so many ``bins``."""
+    """Number of nodes that a step frees, at most ``nodes``, each with so many ``bins``."""
 
     def __init__(self, nodes: int, bins: int) -> None:
         least, first, most = (max(min(each, 2), each // bins**2) for each in (LEAST, FIRST, MOST))
@@ -103,7 +102,7 @@ class AdaptiveSize:
 
     @property
     def nodes(self) -> int:
-        """So many now."""
+        """Number of nodes now."""
         return int(self._now)
 
     def learn(self, found: RepairResult, nodes: int) -> None:
@@ -130,25 +129,15 @@ class LargeNeighbourhoodSearch:
 
     Parameters
     ----------
-    dense
-        The instance.
     criterion
         The value that is to get better; those before it never get worse.
     solution
-        Where to start.
-    seed
-        Of the solver.
-    chance
-        Which nodes are freed, and which groups that wait take part.
-    pool
-        The workers.
+        The start.
 
     Attributes
     ----------
     spent
         Deterministic time of all steps so far.
-    incumbent
-        The incumbent.
     sizes
         How many nodes each operator frees.
     """
@@ -178,18 +167,18 @@ class LargeNeighbourhoodSearch:
         self.under_way: dict[Future[RepairResult], _RunningRepair] = {}
 
     def restart(self, solution: Solution) -> None:
-        """Begin with another solution; what has been learnt of sizes and operators stays."""
+        """Start from another solution; sizes and operators keep their records."""
         self.incumbent = IncumbentState(self.dense, solution)
         self.destroy.incumbent = self.incumbent
         self.spent = 0.0
 
     def learn_from(self, former: LargeNeighbourhoodSearch) -> None:
-        """Take over what was learnt of sizes and operators on the same value of an instance like this one."""
+        """Take over the records of sizes and operators for the same value of an instance like this one."""
         self.sizes, self.steps = former.sizes, former.steps
         self.destroy.tried, self.destroy.gained = former.destroy.tried, former.destroy.gained
 
     def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
-        """Make steps until ``limits`` allows none or ``told``, which hears every better solution, says it is enough."""
+        """Make steps until ``limits`` allows none or ``told``, which gets every better solution, says it is enough."""
         try:
             while self._fill(limits):
                 done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
@@ -202,7 +191,6 @@ class LargeNeighbourhoodSearch:
             self.under_way.clear()
 
     def _fill(self, limits: StepLimits) -> bool:
-        """Begin as many repairs as may run at once; say whether any is under way."""
         while len(self.under_way) < self.most_running:
             allowed = limits(self.spent)
             if allowed is None:
@@ -242,7 +230,6 @@ class LargeNeighbourhoodSearch:
         return True
 
     def _tied_to(self, subproblem: Subproblem) -> Iterator[int]:
-        """Groups of the AppGroups that a subproblem decides about, and those whose pods ask something of its pods."""
         for app in subproblem.apps:
             yield from self.groups_of_apps[app]
         for group in subproblem.groups:
@@ -265,7 +252,6 @@ class LargeNeighbourhoodSearch:
         )
 
     def _take(self, future: Future[RepairResult]) -> bool:
-        """Put back what came of a repair; say whether the value or one before it got better."""
         each = self.under_way.pop(future, None)
         if each is None:
             return False  # lost with the executor
@@ -284,10 +270,10 @@ class LargeNeighbourhoodSearch:
         return gain
 
     def _put(self, subproblem: Subproblem, found: RepairResult) -> bool:
-        """Accept what a repair found unless it makes things worse; say whether it makes them better.
+        """Accept the result of a repair unless it makes things worse; say whether it makes them better.
 
-        What a subproblem gains the whole gains, unless another one that was under way counts on the same domain being
-        in use, or has placed the same independent pods; so values are counted anew only where something is gained.
+        The whole gains as much as a subproblem, unless another one that was under way counts on the same domain being
+        in use, or has placed the same independent pods; so values are counted again only where something is gained.
         """
         solution = found.solution
         if solution is None or solution == subproblem.start:
@@ -308,7 +294,6 @@ class LargeNeighbourhoodSearch:
         return beats(self.dense, self.incumbent.values, before, self.criterion + 1)
 
     def _placed_once(self, taken: Solution, put: Solution) -> Solution:
-        """What is put, without independent pods that another subproblem has placed meanwhile."""
         surplus: Counter[int] = Counter()
         for sign, places in ((1, put), (-1, taken)):
             for (index, _), count in places.items():
@@ -323,6 +308,5 @@ class LargeNeighbourhoodSearch:
         return once.only(lambda index, node: once[index, node] > 0)
 
     def _lost(self, error: BaseException) -> None:
-        """An executor broke down: what was under way is lost, nothing else."""
         self.under_way.clear()
         self.pool.broke(error)

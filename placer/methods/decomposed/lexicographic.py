@@ -1,4 +1,4 @@
-"""The search for real clusters, value by value in their order: who gets how much of the time."""
+"""The search for real clusters, value by value in their order, and the time that each method gets."""
 
 from __future__ import annotations
 
@@ -79,17 +79,15 @@ FEW_NODES = 96
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
-    """Find a placement near the best one, of a cluster of any size, and prove what can be proved.
+    """Find a placement near the best one, of a cluster of any size, and prove as much as possible.
 
     Parameters
     ----------
-    dense
-        The instance.
     options
         Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
         the same events.
     emit
-        Told every better solution at once, and every bound.
+        Gets every better solution at once, and every bound.
 
     Returns
     -------
@@ -111,7 +109,10 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 class DecomposedSearch(ExactSearch):
-    """The exact search with large neighbourhood search and the master beside the whole model."""
+    """The exact search with large neighbourhood search and the master next to the whole model.
+
+    Each method returns whether the value is proved afterwards, as far as those before it are.
+    """
 
     last_budget = 128.0
 
@@ -161,10 +162,9 @@ class DecomposedSearch(ExactSearch):
         return any(method(criterion, budget) for method in methods if not self.limits.over)
 
     def _of_the_tree(self, criterion: int, budget: float) -> list[Callable[[int, float], bool]]:
-        """Layouts of the master, homes and pooled pods.
+        """Where blocks are equal, layouts come first and seldom need anything else.
 
-        Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
-        while it is small, and layouts are left for later rounds.
+        Elsewhere the model of pooled pods does while it is small, and layouts are left for later rounds.
         """
         methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched]
         if self.tree.sees_equal_blocks:
@@ -172,21 +172,20 @@ class DecomposedSearch(ExactSearch):
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
 
     def _of_gangs(self, criterion: int) -> list[Callable[[int, float], bool]]:
-        """What admits more gangs: all packed anew, and a few moved at a time, which is first where little waits."""
+        """Where little waits, moving a few gangs comes before packing all of them."""
         known = self._known_bounds(criterion)
         waits = min(known, default=math.inf) - self.values[criterion]
         little = waits <= LITTLE_WAITS * self.values[criterion]
         return [self.gangs_relaxed, self.packed] if little else [self.packed, self.gangs_relaxed]
 
     def _few_pooled(self, criterion: int) -> bool:
-        """Whether the model of pooled pods tells all of a criterion, and is small."""
         steps = self._pooled_search(criterion)
         return steps is not None and steps.is_small
 
     def branched(self, criterion: int, budget: float) -> bool:
-        """Solve the model of pooled pods by branch and cut while it is small; say whether the value is proved then.
+        """Solve the model of pooled pods by branch and cut while it is small.
 
-        Where the clock ends it, it begins anew with other seeds: how long a tree takes is chance.
+        Where the clock ends it, it starts again with other seeds: the time that a tree takes is chance.
         """
         alone, began = self.options.workers == 1, time.monotonic()
         while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
@@ -204,7 +203,6 @@ class DecomposedSearch(ExactSearch):
         return False
 
     def _branched_once(self, criterion: int, seconds: float, work: float) -> bool:
-        """Say whether the value is proved then."""
         steps, name = self._pooled_search(criterion), self.dense.criteria[criterion][0]
         assert steps is not None
         known = self._known_bounds(criterion)
@@ -228,7 +226,7 @@ class DecomposedSearch(ExactSearch):
         return proved or self.met(criterion)
 
     def solve_unpooled(self, criterion: int, budget: float) -> bool:
-        """Solve the whole model where the small one of pooled pods was not; say whether the value is proved then."""
+        """Solve the whole model where no small one of pooled pods was solved."""
         return not self._few_pooled(criterion) and self.solve(criterion, budget)
 
     def building(self, budget: float) -> float:
@@ -236,7 +234,7 @@ class DecomposedSearch(ExactSearch):
         return min(self.limits.seconds / 2, 2 * budget)
 
     def bounded(self, criterion: int, _: float) -> bool:
-        """Ask the master for a bound; say whether the value is proved then."""
+        """Ask the master for a bound."""
         if self.dense.criteria[criterion][0] == "networkCost":
             return self._calls_bounded(criterion)
         if not self.tree.knows(criterion) or not self._everything_kept(criterion):
@@ -248,7 +246,6 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def _calls_bounded(self, criterion: int) -> bool:
-        """Bound what calls cost by AppGroups alone, until all were looked at; say whether the value is proved then."""
         if self.areas is not None and not self.calls_bounded and self._everything_kept(criterion):
             seconds, work = SPLITS_SHARE * self.limits.seconds, SPLITS_SHARE * self.limits.work
             before = self.areas.splits.spent
@@ -258,7 +255,7 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def assigned(self, criterion: int, budget: float) -> bool:
-        """Assign AppGroups to areas until that gains nothing any more; say whether the value is proved then."""
+        """Assign AppGroups to areas until that gains nothing any more."""
         if self.areas is None or self.dense.criteria[criterion][0] != "networkCost":
             return False
         idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
@@ -277,7 +274,7 @@ class DecomposedSearch(ExactSearch):
         return False
 
     def refill(self, criterion: int, _: float) -> bool:
-        """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
+        """Place independent pods again on all nodes, once for each priority."""
         name, priority = self.dense.criteria[criterion]
         if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
             return False
@@ -291,7 +288,7 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def _pooled_search(self, criterion: int) -> PooledSearch | None:
-        """Steps on the model of pooled pods for a criterion; None where that does not tell all, or is too large."""
+        """None where the model of pooled pods is not exact for the criterion, or too large."""
         if not self.pools or not self._everything_kept(criterion):
             return None
         reached = self.values[:criterion]
@@ -305,7 +302,7 @@ class DecomposedSearch(ExactSearch):
         return known
 
     def decide_homes(self, criterion: int, budget: float) -> bool:
-        """Decide homes anew, a few leaves at a time, until that gains nothing; say whether the value is proved then."""
+        """Decide homes again, a few leaves at a time, until that gains nothing."""
         steps = self._pooled_search(criterion)
         if steps is None:
             return False
@@ -330,7 +327,7 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:
-        """Ask the master for placements as good as its bound; say whether the value is proved then."""
+        """Ask the master for placements as good as its bound."""
         if not self.tree.knows(criterion) or not self._everything_kept(criterion) or self.proved < criterion:
             return False
         began, before = time.monotonic(), self.limits.spent
@@ -349,7 +346,7 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def packed(self, criterion: int, budget: float) -> bool:
-        """Pack gangs of a priority, and of higher ones, leaf by leaf; say whether the value is proved then."""
+        """Pack gangs of a priority, and of higher ones, leaf by leaf."""
         (name, priority), former = self.dense.criteria[criterion], self.solution
         if name != "admitted" or priority is None or not all(each in MAXIMISED for each, _ in self._to(criterion)):
             return False
@@ -374,13 +371,12 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def _to(self, criterion: int) -> tuple[tuple[str, int | None], ...]:
-        """The values up to one, that one included."""
         return self.dense.criteria[: criterion + 1]
 
     def gangs_relaxed(self, criterion: int, budget: float) -> bool:
-        """Search a few leaves at a time where gangs may have a part of their pods; say whether the value is proved.
+        """Search a few leaves at a time where gangs may have a part of their pods.
 
-        What is reached there stays for the next time, whole gangs or not.
+        The solution reached there is kept for the next time, whole gangs or not.
         """
         if not relaxable(self.dense, criterion):
             return False
@@ -394,16 +390,12 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def _offer_whole(self, relaxation: GangRelaxation, phase: str, solution: Solution) -> None:
-        """Offer the whole gangs of a solution of a relaxation."""
         whole = relaxation.restored(solution)
         if whole is not None:
             self.offer(whole, phase)
 
     def neighbourhoods(self, criterion: int, budget: float) -> bool:
-        """Search a few leaves at a time; say whether the value is proved then.
-
-        Where pooled pods tell all there were steps on those before, so it waits for the second round.
-        """
+        """Search a few leaves at a time; where the model of pooled pods is small, from the second round."""
         few = self._few_pooled(criterion)
         if few and budget <= FIRST_BUDGET:
             return False
@@ -417,10 +409,11 @@ class DecomposedSearch(ExactSearch):
     def _run(
         self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
-        """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain.
+        """Make steps within a budget, longer as long as the foremost value gets better; ``heard`` gets each gain.
 
-        The budget is work, whatever the number of workers; several are also given up after so many seconds that it
-        would have been done by one, since steps may hang on more than their work (a busy machine, a slow executor).
+        The budget is work, whatever the number of workers. Several also end after the seconds that one would need for
+        it,
+        since steps may hang on more than their work (a busy machine, a slow executor).
         """
         alone, most, last = self.options.workers == 1, budget, time.monotonic()
 
@@ -443,7 +436,6 @@ class DecomposedSearch(ExactSearch):
         self.limits.spent += steps.spent
 
     def _relaxed_steps(self, criterion: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
-        """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
         former = self.relaxed.get(criterion)
         relaxation = GangRelaxation(self.dense, criterion, self.solution)
         start = relaxation.relaxed(self.solution)
@@ -462,7 +454,6 @@ class DecomposedSearch(ExactSearch):
         return relaxation, steps
 
     def _pods(self, group: int) -> int:
-        """New pods of a group."""
         return sum(self.dense.classes[index].size for index in self.dense.groups[group].classes)
 
     def _steps(self, criterion: int) -> LargeNeighbourhoodSearch:
@@ -476,16 +467,17 @@ class DecomposedSearch(ExactSearch):
         return self.steps[criterion]
 
     def steps_from(self, criterion: int) -> Solution:
-        """The solution without what lower priorities have; they get what is left when the steps are over."""
+        """The solution without lower priorities; they get the room that is left when the steps are over."""
         lower, classes = self._lower(criterion), self.dense.classes
         return self.solution.only(lambda index, _: classes[index].group not in lower)
 
     def _lower(self, criterion: int) -> frozenset[int]:
-        """Groups of lower priorities than a value is about, as far as nothing that stays may need them.
+        """Groups of priorities below that of a value, as far as no other pod may need them.
 
         Their pods would hide the room that is stranded, and a gang that is held elsewhere would have to stay whole.
-        Pods that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12,
-        C14) stay.
+        Pods
+        that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12, C14) are
+        kept.
         """
         dense, counted = self.dense, self._to(criterion)
         if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
@@ -498,6 +490,5 @@ class DecomposedSearch(ExactSearch):
         )
 
     def _goes_alone(self, index: int) -> bool:
-        """Whether nothing that stays can miss pods of a class."""
         one = self.dense.classes[index]
         return one.zones < 0 and one.neighbours < 0 and index not in self.dense.workload_of

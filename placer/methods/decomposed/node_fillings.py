@@ -1,9 +1,8 @@
-"""Fillings of nodes: which multisets of pods one node can hold, and the best one for given prices of pods.
+"""Fillings of nodes: the multisets of pods that one node can hold, and the best one for given prices of pods.
 
-Where thousands of pods that no gang, tier limit or call ties together wait for nodes that differ, the whole queue is a
-cutting-stock problem in several resources: nodes of equal room are one kind of stock, pods of equal demands one kind of
-item, and a filling is a pattern. There are far too many to write down; column generation
-(:mod:`placer.methods.decomposed.column_generation`) asks for those that the prices of its linear program want.
+For independent pods and nodes that differ the queue is a cutting-stock problem in several resources: nodes of equal
+room are one kind of stock, pods of equal demands one kind of item, a filling is a pattern. There are too many fillings
+to list; :mod:`placer.methods.decomposed.column_generation` asks for those that its prices favour.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ABOVE, HERE, BELOW = 256, 64, 1
 
 @dataclass(frozen=True)
 class Filling:
-    """What one node of a kind holds: ``pods`` is int64, shape (shapes,), how many of each."""
+    """Pods of each shape on a node of a kind; ``pods`` is int64, shape (shapes,)."""
 
     kind: int
     pods: IntArray
@@ -48,25 +47,25 @@ class FillingProblem:
     Parameters
     ----------
     classes
-        Per shape the classes of pods that have it, those that are bound first in front.
+        Per shape its classes, those that are bound first in front.
     size
-        int64, shape (shapes,): pods of each shape, those that are placed already included.
+        int64, shape (shapes,): pods of each shape, placed ones included.
     gain
-        int64, shape (shapes,): what a placed pod counts.
+        int64, shape (shapes,): worth of a placed pod.
     request
         int64, shape (shapes, resources).
     nodes
         Per kind the indices of its nodes.
     room
-        int64, shape (kinds, resources): what a node of the kind has for these pods.
+        int64, shape (kinds, resources): room of a node for these pods.
     most
-        int64, shape (shapes, kinds): how many pods of the shape one node of the kind could hold.
+        int64, shape (shapes, kinds): most pods of the shape on one node of the kind.
     queues
-        Per capability that concerns them: shape to what a pod takes of it, and what there is (C11).
+        Per capability (C11): shape to the request of a pod, and the room.
     held
-        The pods that are placed and not decided anew.
+        The pods that are placed and not decided again.
     fillings
-        What nodes hold now.
+        Those of nodes now.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -98,21 +97,13 @@ def independent(dense: Dense, group: int) -> bool:
 
 
 def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> FillingProblem | None:
-    """Free all independent pods and hold the others where they are.
+    """Free all independent pods and hold the others where they are; None: nothing to decide, or too many kinds of
+    nodes.
 
     Parameters
     ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
     priority
         Pods of this priority count, those of a higher one count more and those of lower ones hardly.
-
-    Returns
-    -------
-    FillingProblem | None
-        None where there is nothing to decide, or nodes are of too many kinds.
     """
     groups = (dense.groups[group] for group in range(len(dense.groups)) if independent(dense, group))
     shapes = grouped(sorted(index for group in groups for index in group.classes), lambda index: _shape(dense, index))
@@ -120,7 +111,6 @@ def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> Fil
 
 
 def _shape(dense: Dense, index: int) -> tuple[object, ...]:
-    """Classes of equal ones are one shape."""
     one = dense.classes[index]
     return dense.groups[one.group].priority, one.request.tobytes(), one.mask, one.weight, tuple(dense.rows_of[index])
 
@@ -166,13 +156,11 @@ class _ProblemBuilder:
         )
 
     def _gain(self, index: int) -> int:
-        """What a pod of a class counts."""
         one = self.dense.classes[index]
         priority = self.dense.groups[one.group].priority
         return one.weight * (HERE if priority == self.priority else ABOVE if priority > self.priority else BELOW)
 
     def _most(self, shape: int, nodes: IntArray) -> IntArray:
-        """How many pods of a shape each of some nodes could hold: int64, shape (nodes,)."""
         asked, mask = np.flatnonzero(self.request[shape]), self.dense.masks[self.dense.classes[self.first[shape]].mask]
         count = np.full(len(nodes), self.size[shape])
         if len(asked):
@@ -181,7 +169,6 @@ class _ProblemBuilder:
         return found
 
     def _queues(self) -> Iterator[tuple[dict[int, int], int]]:
-        """The capabilities that bind shapes, without what is held."""
         taken: Counter[int] = Counter()
         for (index, _), count in self.held.items():
             for number, amount in self.dense.rows_of[index]:
@@ -193,7 +180,6 @@ class _ProblemBuilder:
                 yield amounts, row.room - taken[number]
 
     def _fillings(self, kind: IntArray) -> Iterator[Filling]:
-        """What nodes hold of the shapes, each filling once."""
         by_node: dict[int, Counter[int]] = defaultdict(Counter)
         for (index, node), count in self.solution.items():
             if index in self.shape_of:
@@ -206,17 +192,10 @@ class _ProblemBuilder:
 
 
 class Pricing:
-    """Knapsacks: which filling of a kind of nodes is worth most at given prices of pods.
+    """Knapsacks: the filling of a kind of nodes that is worth most at given prices of pods.
 
-    The relaxation of the knapsack is solved first: it says what room is worth, and so which shapes lose least; the
-    solver then chooses among these alone, within a little deterministic time. On nodes of four resources and a dozen
-    pods that is optimal nearly always, while filling by density or by dynamic programming over rounded room lost
-    one to four percent of a node.
-
-    Parameters
-    ----------
-    problem
-        Shapes and kinds.
+    The relaxation of the knapsack prices room, and so says which shapes lose least; the solver chooses among these
+    alone.
     """
 
     def __init__(self, problem: FillingProblem) -> None:
@@ -224,7 +203,7 @@ class Pricing:
         self.programs: dict[int, IntegerProgram] = {}
 
     def relaxed(self, kind: int, prices: IntArray) -> tuple[int, npt.NDArray[np.float64]]:
-        """Bound the worth of a filling, and price the room of a node of a kind: float64, shape (resources,)."""
+        """Upper bound of the worth of a filling, and prices of room of a node: float64, shape (resources,)."""
         program = self.programs.get(kind)
         if program is None:
             program = self.programs[kind] = self._program(kind)
@@ -246,23 +225,19 @@ class Pricing:
 
         Parameters
         ----------
-        kind
-            The kind.
         prices
             int64, shape (shapes,), at least 0: worth of a pod.
         most
-            int64, shape (shapes,): pods of each shape that it may hold.
+            int64, shape (shapes,): most pods of each shape.
         worth
-            float64, shape (resources,): prices of room, which say what a pod must be worth to be looked at.
-        seed
-            Of the solver.
+            float64, shape (resources,): prices of room, which decide the shapes that are looked at.
         effort
-            How many times the usual candidates and time.
+            Factor for candidates and time.
 
         Returns
         -------
         tuple[IntArray, float]
-            int64, shape (shapes,), and the deterministic time it took.
+            int64, shape (shapes,), and the deterministic time.
         """
         from ortools.sat.python import cp_model
 

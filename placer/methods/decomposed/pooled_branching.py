@@ -1,11 +1,8 @@
-"""The model of pooled pods solved by branch and cut, with HiGHS: where CP-SAT is slow to prove, this often is not.
+"""The model of pooled pods solved by branch and cut, with HiGHS: it often proves where CP-SAT is slow.
 
-Most of these models are decided at the root of the tree, by cuts; how soon a placement is found that is as good as the
-bound is chance. So each worker has a tree of its own, with another seed, and the first one to prove its best ends all.
-Every other tree sets out from nothing: some that are not proved in half a minute from their optimum are in seconds
-without it, and the other way round.
-What is found keeps all rows in whole numbers. The bound is that of a solver which calculates in floats: it is believed
-within :data:`SLACK`, as that of ``milp`` is.
+The time to a good placement is chance, so each worker has a tree with a seed of its own, and the first one to prove its
+best ends all. Every other tree starts without the known placement: some trees end sooner so, others later.
+Solutions keep all rows in whole numbers. The bound is one of floats, and holds within :data:`SLACK`.
 """
 
 from __future__ import annotations
@@ -40,14 +37,14 @@ MOST_TREES = 4
 
 @dataclass(frozen=True)
 class BranchedSolution:
-    """What came of it.
+    """The answer of branch and cut.
 
     Parameters
     ----------
     solution
         The best one found; None: none was.
     bound
-        What the value is never below; None: nothing is known.
+        Lower bound of the value; None: unknown.
     optimal
         Whether the solution is as good as the bound.
     work
@@ -71,23 +68,20 @@ def branch_and_cut(
     workers: int,
     seed: int,
 ) -> BranchedSolution:
-    """Minimise what a model aims at.
+    """Minimise the objective of a model.
 
     Parameters
     ----------
-    model, value
-        The model, and the expression that it aims at.
+    value
+        The expression that the model minimises.
     known
-        Bounds of the expression that are proved: what reaches one is the best. They are no rows of the program: with
-        such a row every point of the relaxation is as good as the next, and trees take several times as long.
+        Proved bounds of it. They are no rows of the program: with such a row trees take several times as long.
     solution
-        To set out from; it places everything, and as well as the model keeps.
+        The start; it places everything, and as well as the model keeps.
     seconds, work
         Limits; with one worker nothing depends on the clock before the seconds are over.
     workers
-        How many trees at once, :data:`MOST_TREES` at most.
-    seed
-        Of the first tree.
+        Trees at once, at most :data:`MOST_TREES`.
 
     Raises
     ------
@@ -114,7 +108,6 @@ def branch_and_cut(
 
 
 def _best_of(trees: Sequence[Branched], model: PooledModel, columns: ColumnSum) -> BranchedSolution:
-    """The best solution and the best bound of several trees."""
     if any(each.infeasible for each in trees):
         raise SolverFault("branch and cut calls a model of pooled pods infeasible that has a solution")
     points = [each.values for each in trees if each.values is not None]

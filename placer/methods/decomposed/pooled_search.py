@@ -1,9 +1,7 @@
-"""Homes decided anew, a few leaves at a time: large neighbourhood search on the model of pooled pods.
+"""Homes decided again, a few leaves at a time: large neighbourhood search on the model of pooled pods.
 
-A step holds what has its home in other leaves, and what is on their nodes; all other homes are decided anew together
-with pods that no leaf ties. Where it looks at all leaves it is the whole, and its optimum is one.
-
-Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+A step fixes the homes in other leaves and the pods on their nodes; all other homes are decided together with pods that
+no leaf ties. A step on all leaves is the whole model, and its optimum is one.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ StepBudget = Callable[[], tuple[float, float] | None]
 
 @dataclass(frozen=True)
 class _SolvedStep:
-    """What came of a step: values of all variables, None where none were found; whether solved to the end; its work."""
+    """Result of a step: values of all variables, None where none were found; whether solved to the end; its work."""
 
     values: list[int] | None
     value: int
@@ -57,27 +55,21 @@ class _SolvedStep:
 
 
 class PooledSearch:
-    """Steps on one value of one instance; who asks has to know that everything is placed.
+    """Steps on one value of an instance of which everything is placed.
 
     Parameters
     ----------
     dense
-        The instance; :meth:`PooledModel.knows` must say so.
+        :meth:`PooledModel.knows` must say so.
     criterion
         Index into ``Dense.criteria``: one of the values after ``placed``.
     reached
-        Values before it, which stay.
-    workers
-        How many steps may be under way at once.
-    chance
-        Source of all chance.
+        Values before it, which are kept.
 
     Attributes
     ----------
-    columns
-        How many columns the model has, about.
     is_far
-        Whether what was tried on the whole has found its bound far from the value; whoever tried it says so.
+        Whether a search of the whole model ended with a bound far from the value; set by who searched.
     spent
         Deterministic time so far.
 
@@ -113,12 +105,10 @@ class PooledSearch:
 
         Parameters
         ----------
-        solution
-            To start from.
         budget
             Asked before each step.
         told
-            Told each gain; says whether that is enough.
+            Gets each gain; says whether that is enough.
         """
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
@@ -127,14 +117,12 @@ class PooledSearch:
                     return
 
     def _gained(self, threads: ThreadPoolExecutor, left: tuple[float, float]) -> bool:
-        """Make a step with each worker; say whether one of them gained anything."""
         drawn = [(self._drawn(), self.chance.randrange(2**31)) for _ in range(self.workers)]
         steps = list(threads.map(lambda each: self._step(each[0], left, each[1]), drawn))
         self.spent += max(step.work for step in steps)
         return self._taken(steps)
 
     def _begin(self, solution: Solution) -> None:
-        """Set out from a solution."""
         values = self.model.encode(solution)
         counts = self.program.counts.values()
         if not self._values or any(values[each.index] != self._values[each.index] for each in counts):
@@ -153,7 +141,6 @@ class PooledSearch:
         return frozenset(self.chance.sample(leaves, size))
 
     def _taken(self, steps: Sequence[_SolvedStep]) -> bool:
-        """Take the best of some steps unless it is worse; say whether it is better."""
         before = self.value.at(lambda variable: self._values[variable.index])
         ends = sum(step.optimal for step in steps)
         self._size = max(LEAST, self._size * (1 + MORE) if 2 * ends > len(steps) else self._size * (1 - MORE))
@@ -166,7 +153,6 @@ class PooledSearch:
         return better
 
     def _step(self, leaves: frozenset[int], left: tuple[float, float], seed: int) -> _SolvedStep:
-        """Solve the model with what is in other leaves held."""
         model = self.model.proto.clone()
         for index, leaf in self.program.leaf_of.items():
             if leaf not in leaves:

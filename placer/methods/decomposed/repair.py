@@ -1,6 +1,6 @@
-"""Repair: a subproblem is decided anew, by CP-SAT or by ejection chains, on one thread.
+"""Repair: a subproblem is decided again, by CP-SAT or by ejection chains, on one thread.
 
-Tasks and results are all that a worker needs and gives, and both can be pickled, so a repair runs on any machine.
+Tasks and results can be pickled, so a repair runs on any machine.
 """
 
 from __future__ import annotations
@@ -40,12 +40,10 @@ class RepairTask:
         The value that is to get better; those before it must not get worse.
     seconds, work
         Most wall-clock and deterministic time; infinite: no limit.
-    seed
-        Of the solver.
     compact
-        Beside the value, leave the room that is left in few leaves.
+        Also gather the remaining room in few leaves.
     unhinted
-        Look for a solution without a hint: what comes of it is seldom the start once more.
+        Search without a hint: the result is seldom the start once more.
     chains
         Repair by ejection chains over NUMA zones instead of a model.
     """
@@ -64,22 +62,22 @@ class RepairTask:
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What a repair found.
+    """The result of a repair.
 
     Parameters
     ----------
     solution
         Of the subproblem, no worse than the start; None: none was found in time.
     gains
-        How much each value is larger than at the start; empty without a solution.
+        Growth of each value since the start; empty without a solution.
     optimal
         Whether nothing in the subproblem is better.
     too_large
         The model was not built.
     work
-        Deterministic time it took.
+        Deterministic time.
     fault
-        What the solver said that cannot be; None: nothing.
+        An impossible answer of the solver; None: none.
     """
 
     solution: Solution | None
@@ -134,7 +132,6 @@ def _by_model(task: RepairTask) -> RepairResult:
 
 
 def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
-    """The model of a task, and the most that its compactness can be."""
     model = ExactModel(task.dense, task.must, task.seconds / 2, criterion=task.criterion)
     for before in range(task.criterion):
         model.keep(before, start[before])
@@ -145,7 +142,6 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
 
 
 def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:
-    """A solver with the limits that are left; ``most`` is the most that compactness can be."""
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
@@ -163,7 +159,7 @@ def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_mode
 
 
 def _linear(task: RepairTask) -> bool:
-    """Whether all rows go into the solver's linear relaxation: measured where pods are counted and nothing else is."""
+    """All rows go into the linear relaxation where pods are only counted: measured."""
     dense = task.dense
     return dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None
 

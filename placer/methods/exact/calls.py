@@ -1,8 +1,7 @@
-"""Pods of workloads that call each other, counted by area and by node, and pairs of them: what C8, C9 and O3 look at.
+"""Pods of workloads that call each other, counted by area and by node, and pairs of them (C8, C9, O3).
 
-Pods of a workload are counted, never named, so the number of pairs between two areas is a product of two counts. One
-of the two is written as a sum of *steps*, whether there are at least 1, 2, 3 ...; then every product is one of a 0/1
-variable and a count, which linear rows can say. Everything is made on first use.
+The number of pairs between two areas is a product of two counts. One of the two is a sum of *steps*, whether there are
+at least 1, 2, 3 ...; then every product is one of a 0/1 variable and a count, which is linear. All on first use.
 """
 
 from __future__ import annotations
@@ -34,12 +33,10 @@ class Tie:
     ----------
     one, other
         Their indices, ``one`` not above ``other``.
-    calls
-        The calls between them.
     able
         bool, shape (areas, areas): where a pair may be, the pod of ``one`` first (C8).
     cost
-        int64, shape (areas, areas): what a pair on two nodes adds to O3.
+        int64, shape (areas, areas): cost of a pair on two nodes (O3).
     """
 
     one: int
@@ -54,10 +51,8 @@ def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], are
 
     Parameters
     ----------
-    network
-        Says what is near.
     pods
-        int64, shape (workloads, areas): the pods to look at.
+        int64, shape (workloads, areas).
     calls
         All calls of the caller's workload; where it calls itself, the caller is not among its callees.
     area
@@ -68,22 +63,19 @@ def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], are
 
 
 class CallPairs:
-    """What the model of ``variables`` says of workloads that call each other.
+    """Variables and rows of workloads that call each other.
 
     Parameters
     ----------
-    network
-        Of its instance.
     tight
-        All pairs are counted, and what they add up to is told: what O3 needs. Else only those that C9 asks for, and of
-        these no more than that the count is at least their number.
+        All pairs are counted exactly (O3). Else only those that C9 needs, and of these a count from above.
 
     Attributes
     ----------
     size
         Per workload: pods that wait.
     most
-        int64, shape (workloads, areas): so many new pods at most.
+        int64, shape (workloads, areas): most new pods.
     bound, leaving
         int64, shape (workloads, areas): pods that are there before.
     bound_on
@@ -141,7 +133,7 @@ class CallPairs:
 
     @property
     def count(self) -> int:
-        """About how many variables the calls will have, and rows that keep two workloads out of areas too far apart."""
+        """About how many variables calls need, and rows that keep two workloads out of areas too far apart."""
         total, most = 0, np.where(self.closed, 0, self.most)
         for tie in self.ties:
             total += int(np.outer(most[tie.one] > 0, most[tie.other] > 0)[~tie.able].sum())
@@ -171,7 +163,7 @@ class CallPairs:
 
     @cached_property
     def closed(self) -> BoolArray:
-        """Where a workload's new pods may not be, since a running pod is too far (C8): bool, (workloads, areas)."""
+        """Whether a running pod is too far for new pods of a workload (C8): bool, (workloads, areas)."""
         found: BoolArray = np.zeros(self.most.shape, dtype=bool)
         for tie in self.ties:
             found[tie.one] |= ~tie.able[:, self.bound[tie.other] > 0].all(axis=1)
@@ -261,9 +253,9 @@ class CallPairs:
                     yield area, to, pairs
 
     def _all(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
-        """Per step s of an area and count y of the other: t <= y, t <= most s; and what is paired with each is known.
+        """Per step s of an area and count y of the other: t <= y, t <= most s; the pairs of each are known.
 
-        A step is paired with all pods of the other workload, so over all areas, and with those that go on waiting, the
+        A step is paired with all pods of the other workload, so over all areas, and with those that keep waiting, the
         sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
         """
         columns: dict[int, list[IntVar]] = {to: [] for to in self.areas(other)}

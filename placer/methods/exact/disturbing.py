@@ -1,18 +1,17 @@
-"""The exact model with what may be disturbed: bound pods stay, are moved, or go (D1 to D3).
+"""The exact model in which bound pods stay, are moved, or go (D1 to D3).
 
-The instance is one in which all of these wait (:func:`placer.methods.preempt.lifting.lift`), so that the rules are
-those of :mod:`placer.methods.exact.constraints`. A pod stands in it twice. With S the pods that stay and M those that
-are moved, k whether a group (or subgroup) goes on, m whether it is moved as a whole:
+In the instance all of these wait (:func:`placer.methods.preempt.lifting.lift`). A pod stands in it twice. With S the
+pods that stay and M those that are moved, k whether a group (or subgroup) is kept, m whether it is moved as a whole:
 
 * ``units`` (D1): least k <= S <= size k; size m <= M <= size (k + m); M <= size - S; k + m <= 1;
-* ``budgets`` (D2): sum over pods of a budget of (1 - S) <= what it allows;
+* ``budgets`` (D2): sum over pods of a budget of (1 - S) <= its allowance;
 * ``queues`` (D2): of a queue that is not reclaimable units go only where a group of it, of a higher priority, is
   admitted;
 * ``licences`` (D3): units of a priority go only where a group of a higher one is admitted, and are moved only where one
   of no lower one is.
 
 Values: evicted = sum of weights of size - S - M; a group counts as one unit unless k + m, else its pods one by one.
-What goes as one has the priority of its most urgent pod: pods that go are counted apart by the unit in which they go.
+A unit that goes has the priority of its most urgent pod: pods that go are counted apart by unit.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class _Counted:
 
 
 class DisturbanceRows:
-    """Adds what is said of disturbing to a model of an instance in which all that may be disturbed waits.
+    """Adds the rows of disturbing to a model of an instance in which all pods that may be disturbed wait.
 
     Attributes
     ----------
@@ -199,7 +198,7 @@ class DisturbanceRows:
     def _need(
         self, group: LiftedGroup, parts: Sequence[_Counted], kept: Sequence[tuple[Linear, Linear]], going_on: Linear
     ) -> None:
-        """C5 for what stays, without which the group goes as a whole."""
+        """C5 for the pods that stay, without which the group goes as a whole."""
         if group.least:
             self._at_most(Linear().plus(group.least, going_on), *(part.staying for part in parts))
         for role, least in group.by_role.items():
@@ -282,7 +281,7 @@ class DisturbanceRows:
     # Budgets and priorities
 
     def _idle(self) -> None:
-        """What runs of a group that waits for more is a part of it where it is admitted."""
+        """Running pods of a group that waits for more are a part of it where it is admitted."""
         for group in self.lifted.groups:
             active = None if group.waits_as is None else self._active.get(group.waits_as)
             if active is not None:
@@ -292,7 +291,7 @@ class DisturbanceRows:
                     self._at_most(self._placed(index), Linear(constant=size).add(-size, active))
 
     def _budgets(self) -> None:
-        """D2: of the pods of a budget that may go, no more do than it allows."""
+        """D2."""
         for budget in self.lifted.before.budgets:
             row, seen = Linear(), set[int]()
             for key in budget.pods:
@@ -304,9 +303,7 @@ class DisturbanceRows:
             self._at_most(row, Linear(constant=budget.allowed))
 
     def _licences(self) -> None:
-        """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one; where
-        lost nodes are repaired, of any, and nothing is evicted.
-        """
+        """D3; where lost nodes are repaired, any priority is a licence, and nothing is evicted."""
         admitted: dict[int, Linear] = defaultdict(Linear)
         for bundle, active in self._gangs():
             group = self.dense.groups[bundle.members[0]]
@@ -322,7 +319,7 @@ class DisturbanceRows:
                 self._at_most(row, self.lost[priority])
 
     def _queues(self) -> None:
-        """D2: what goes of a queue that is not reclaimable is below a group of the queue that is admitted."""
+        """D2."""
         before = self.lifted.before
         for (queue, priority), row in self.gone_of_queues.items():
             gainers = Linear()
@@ -399,7 +396,7 @@ class DisturbingModel(ExactModel):
         self.objective = _DisturbingObjective(self, DisturbanceRows(self.variables, lifted))
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """As of any model; what stays is there before all that is new (C12)."""
+        """As of any model; pods that stay are there before all new ones (C12)."""
         found = super().admitted(solution)
         if found is None or self.dense.neighbours is None or not self.dense.neighbours.attractions:
             return found
@@ -407,7 +404,7 @@ class DisturbingModel(ExactModel):
         return None if any(pod_affinity(disruption.outcome)) else found
 
     def exclude(self, solution: Solution) -> bool:
-        """As of any model; that an order has all that stays first is a rule, too."""
+        """As of any model; an order must have all pods first that stay."""
         neighbours = self.neighbours
         unsure = neighbours is not None and neighbours.unsure
         excluded = super().exclude(solution)
@@ -424,7 +421,7 @@ def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
     options
         Limits, threads and seed; the hint is a solution of the lifted instance.
     emit
-        Told a solution of each value, and every bound.
+        Gets a solution of each value, and every bound.
 
     Returns
     -------

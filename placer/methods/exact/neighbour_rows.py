@@ -10,7 +10,7 @@ With y[R, d] the pods of the classes of a set R in a domain d, those that are th
 * C12: y[O, d] <= most (s[d] + sum of f[c] over the c in d), for every key; s[d] <= y[M - O, d] says whether a pod that
   does not ask for the same makes room, f[c] whether the first is in c, a domain of each key; at most one f is 1.
 
-What C12 leaves open is the order: a pod may need one that needs it. A solution without an order is excluded.
+C12 leaves the order open: a pod may need one that needs it. A solution without an order is excluded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ByDomain = Mapping[int, list[IntVar]]
 
 
 class NeighbourRows:
-    """Adds the rules to a model, and excludes what has no order.
+    """Adds the rules to a model, and excludes counts without an order.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class NeighbourRows:
         return fewest
 
     def _most_everywhere(self, row: SpreadRow, counted: ByDomain) -> int:
-        """No more than this can be in every domain at once."""
+        """A bound on the least count of a domain: that many are in every domain at once."""
         settled = min((count for domain, count in row.before.items() if domain not in counted), default=None)
         if settled == 0:
             return 0

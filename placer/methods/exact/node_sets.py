@@ -1,14 +1,13 @@
-"""Node sets: which nodes of the exact model are counted together, as a *place*.
+"""Node sets: the nodes of the exact model that are counted together, as a *place*.
 
 Where one resource decides and the sizes asked of it divide one another (1, 2, 4, 8 GPUs), pods fit on a set of nodes
 exactly if, for each size ``s``, all pods of at least ``s`` fit into the room counted in pieces of ``s``::
 
     sum over pods of size >= s of size  <=  sum over nodes of floor(room / s) * s
 
-(Put the largest first: what they leave of a node is a multiple of the next size.) The nodes of such a set need no
-names, and the symmetry between them is gone. Where no resource decides alone, nodes are a set that have the same
-maximal *fillings*, multisets of requests beside which nothing more fits, as long as these are few: the model counts how
-many of the nodes are filled in each way. Everywhere else a set is a single node. The model calls a set a *place*.
+(Put the largest first: the rest of a node is a multiple of the next size.) Elsewhere nodes are a set that have the same
+maximal *fillings*, multisets of requests next to which nothing more fits, while these are few: the model counts the
+nodes per filling. Everywhere else a set is a single node.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ class NodeSet:
     leaf
         Their leaf domain, the virtual root for nodes in no HyperNode.
     unit
-        What ``span`` counts them as.
+        Unit of ``span``.
     used
         Whether they were not empty before (O4).
     resource
-        The resource that decides, by which packing is exact; None: no resource alone.
+        The resource that decides; None: no resource alone.
     sizes
-        Distinct amounts asked of it, ascending, each a divisor of the next; empty where ``resource`` is None.
+        Distinct amounts asked of it, ascending, each a divisor of the next; empty without ``resource``.
     requests, fillings
-        What pods may ask for there, and how many of each every maximal filling has; empty where they are not listed.
+        Possible requests of pods, and their counts in every maximal filling; empty where they are not listed.
     """
 
     nodes: tuple[int, ...]
@@ -79,21 +78,20 @@ class NodeSet:
 
 @dataclass(frozen=True)
 class _CountableResource:
-    """A resource by which packing may be counted, and how much of each other one a unit of it takes along at most."""
+    """A resource by which packing may be counted, and the most of each other one per unit of it."""
 
     resource: int
     sizes: tuple[int, ...]
     along: tuple[Fraction, ...]
 
     def decides(self, room: Sequence[int]) -> bool:
-        """Whether on a node with this room no other resource can run short first."""
         step = self.sizes[0]
         most = room[self.resource] // step * step
         return all(most * share <= other for share, other in zip(self.along, room, strict=True))
 
 
 def raw_fits(dense: Dense, index: int) -> IntArray:
-    """How many pods like those of a class each node holds: :meth:`Dense.fits` not cut at the size of the class."""
+    """Pods like those of a class that each node holds: :meth:`Dense.fits` not cut at the size of the class."""
     pod_class = dense.classes[index]
     fits = dense.fits(index)
     asked = np.flatnonzero(pod_class.request)
@@ -110,9 +108,11 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
 def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     """Divide the nodes on which anything fits into sets, in tree order.
 
-    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains where pods
-    look at those (C12, C13, C14), all used or all empty before; the empty ones hold equally many pods of each size, so
-    that the least number of them that a set of pods needs can be counted too.
+    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains of C12 to C14,
+    all
+    used or all empty before; the empty ones hold equally many pods of each size, so that the least number of them that
+    a
+    set of pods needs can be counted too.
 
     Parameters
     ----------
@@ -211,7 +211,6 @@ def maximal_fillings(
     steps = 0
 
     def choose(counts: tuple[int, ...], left: Request) -> bool:
-        """Choose how many of the next request; say whether there are few enough."""
         nonlocal steps
         steps += 1
         if len(counts) == len(requests):
@@ -261,11 +260,7 @@ def _where_anything_fits(dense: Dense) -> list[int]:
 
 
 def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResource]:
-    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part.
-
-    None either where new pods of DaemonSets do: how many of the nodes count as used depends on which of them have
-    other pods (O4), which is dealt out too late.
-    """
+    """None where host ports or DaemonSets take part: how many nodes count as used (O4) is then dealt out too late."""
     requests, found = set[Request]() if _has_daemons(dense, nodes) else _requests_on(dense, nodes), []
     for resource in range(len(dense.resources)):
         sizes = sorted({request[resource] for request in requests})
@@ -297,7 +292,7 @@ Counts: TypeAlias = Mapping[tuple[int, int], int]
 
 
 def newly_filled(dense: Dense, place_of: Mapping[int, int], solution: Counts) -> dict[int, set[int]]:
-    """Place to its nodes that are empty no more, if they were; pods of DaemonSets leave a node empty (O4)."""
+    """Place to its nodes that are no longer empty; pods of DaemonSets leave a node empty (O4)."""
     found: dict[int, set[int]] = defaultdict(set)
     for index, node in solution:
         if not dense.classes[index].daemon:

@@ -1,4 +1,4 @@
-"""The values of ``Dense.criteria`` as linear expressions; what only they need is made when one is asked for."""
+"""The values of ``Dense.criteria`` as linear expressions, with variables and rows that only they need."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ class ExactObjective:
     """Value after value, equal to :func:`placer.score.score` at every optimum.
 
     Where a value is minimised its expression may exceed the score of a solution that was cut short, never fall below.
-
-    Parameters
-    ----------
-    calls
-        Of it; None where there are no calls.
     """
 
     def __init__(self, variables: ExactVariables, calls: CallPairs | None) -> None:
@@ -48,7 +43,7 @@ class ExactObjective:
 
     @cached_property
     def packing(self) -> PackingValues:
-        """What O4 counts; pods of DaemonSets leave a node empty."""
+        """O4; pods of DaemonSets leave a node empty."""
         variables, there = self.variables, defaultdict[int, list[PodCount]](list)
         for item, counts in enumerate(variables.counts):
             if not variables.first(item).daemon:
@@ -139,9 +134,9 @@ class ExactObjective:
     def span(self, _: int | None = None) -> Linear:
         """O2: sum over scopes of the leaves they touch, t[s, l] >= y[i, p] / most for p in l.
 
-        A member that lies in one leaf touches one. For the others two sets of implied rows tighten the bound: in a
-        leaf that is touched are at most the pods it holds, and a home is not touched in fewer leaves than its pods
-        need.
+        Two sets of implied rows tighten the bound: a touched leaf has at most the pods it holds, and a home is touched
+        in as
+        many leaves as its pods need.
         """
         total = Linear(constant=self.dense.constant_span)
         for index, bundle in self.watched:
@@ -170,7 +165,6 @@ class ExactObjective:
             self._cover(index, bundle, touched)
 
     def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar]) -> None:
-        """A whole member touches in each of its homes at least as many leaves as its pods need there."""
         inside: dict[int, list[int]] = defaultdict(list)
         for unit in touched:
             for domain in self.variables.path(self.variables.unit_leaf[unit]):
@@ -193,16 +187,16 @@ class ExactObjective:
         return sum(int(fits[node]) for node in self.variables.unit_nodes[unit])
 
     def network_cost(self, _: int | None = None) -> Linear:
-        """O3: sum over calls and areas of cost times pairs, less what pairs on one node save."""
+        """O3: sum over calls and areas of cost times pairs, less the savings of pairs on one node."""
         constant = self.dense.constant_network
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
     def packed_hyper_nodes(self, _: int | None = None) -> Linear:
-        """O4: the empty domains that are empty no more."""
+        """O4: empty domains that are filled."""
         return self.packing.hyper_nodes()
 
     def packed_nodes(self, _: int | None = None) -> Linear:
-        """O4: the empty nodes that are empty no more."""
+        """O4: empty nodes that are filled."""
         return self.packing.nodes()
 
     def _tier(self, domain: int) -> int:
@@ -235,7 +229,7 @@ class NetworkCost:
         self._on: Tied = [defaultdict(list) for _ in calls.size]
 
     def value(self, constant: int) -> Linear:
-        """Sum over calls and areas of cost times pairs, less what pairs on one node save, and ``constant``.
+        """Sum over calls and areas of cost times pairs, less the savings of pairs on one node, and ``constant``.
 
         Pairs of running pods are a constant, those of one that runs and a new one linear in the count of the new ones.
         """
@@ -286,7 +280,7 @@ class NetworkCost:
             found[one][where].append((other, pairs))
 
     def _rooms(self) -> None:
-        """Implied: beside each pod of a workload is only so much room for pods that it is tied to."""
+        """Implied: next to each pod of a workload is only so much room for pods that it is tied to."""
         calls, free = self.calls, self.calls.dense.free
         by_area = np.zeros((len(self.network.cost), free.shape[1]), dtype=np.int64)
         for place, where in enumerate(self.places):

@@ -1,4 +1,4 @@
-"""What O4 counts: nodes and domains that are empty no more, for every model that counts pods at places."""
+"""O4: nodes and domains that are no longer empty, for every model that counts pods at places."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ Row: TypeAlias = LinearExpression[IntVar]
 
 @dataclass(frozen=True)
 class PodCount:
-    """How many pods that ask for the same are at a place.
+    """Number of pods with the same request at a place.
 
     Parameters
     ----------
     request
-        What each asks for.
+        Of each.
     most
-        How many there can be, at least 1.
-    variable
-        How many there are.
+        Most of them, at least 1.
     """
 
     request: Request
@@ -37,12 +35,10 @@ class PodCount:
 
 
 class PackingValues:
-    """The two values of O4 as rows of a model; what they need is made when one is asked for.
+    """The two values of O4 as rows of a model; their variables are made when one is asked for.
 
     Parameters
     ----------
-    places
-        Where pods are counted.
     there
         Place to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
     fillings
@@ -51,7 +47,7 @@ class PackingValues:
     Attributes
     ----------
     opened, filled
-        Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with the values.
+        Domain to whether it is no longer empty, place to how many of its nodes are not; made with the values.
     """
 
     def __init__(
@@ -89,9 +85,8 @@ class PackingValues:
         return self.opened[domain]
 
     def _filled(self) -> dict[int, IntVar]:
-        """Per empty place the number of nodes that are empty no more.
-
-        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a place
+        """A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a
+        place
         that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
         in pieces of s (its nodes hold equally many of each size).
         """

@@ -1,9 +1,8 @@
-"""Which bundles are counted as one where pods of a shape are pooled and everything is placed.
+"""Bundles that are counted as one where pods of a shape are pooled and everything is placed.
 
-:func:`~placer.methods.exact.variables.make_bundles` counts subgroups together that are of one group, since a group may
-wait. Where everything is placed it does not matter whose they are: all that one leaf has to hold, whether group or
-subgroup, can take each other's place if they ask for the same pods and may be in the same leaves. Without that each
-group adds columns that are the same but for its name, and a tree looks at all orders of them.
+A group may wait, so :func:`~placer.methods.exact.variables.make_bundles` bundles subgroups of one group only. Where
+everything is placed, all contents of one leaf, groups or subgroups, can take each other's place if they ask for the
+same pods and may be in the same leaves.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ __all__ = ["PooledBundles", "pool_bundles"]
 class PooledBundles(Bundles):
     """Bundles that are counted, each of one or more of those that the exact model has.
 
-    A pooled bundle has the members of all that are in it, groups beside subgroups, and in its place in ``gangs`` or
+    A pooled bundle has the members of all that are in it, groups next to subgroups, and in its place in ``gangs`` or
     ``parts`` the scope of the first. ``items`` of a group lack those of its subgroups that are pooled with others.
 
     Parameters
     ----------
     apart
-        What is not pooled.
+        The bundles of the exact model.
     items_of
         Per item those of ``apart`` that are in it, in the order of its members.
     """
@@ -44,7 +43,7 @@ class PooledBundles(Bundles):
         yield from alone if bundle.many == 1 else map(list, zip(*items, strict=True))
 
     def shared_out(self, found: Mapping[int, Counter[int]]) -> dict[int, Counter[int]]:
-        """Give what is pooled to those it belongs to.
+        """Share out pooled pods among their owners.
 
         Parameters
         ----------
@@ -66,14 +65,12 @@ class PooledBundles(Bundles):
 
 
 def pool_bundles(bundles: Bundles, shape_of: Sequence[int]) -> PooledBundles:
-    """Pool what can take each other's place where everything is placed.
+    """Pool the bundles that can take each other's place where everything is placed.
 
     Parameters
     ----------
-    bundles
-        What is counted together already.
     shape_of
-        Number of the shape of each item: pods of one shape can take each other's place.
+        Number of the shape of each item.
     """
     return _BundlePool(bundles, shape_of).pooled()
 

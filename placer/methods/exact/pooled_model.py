@@ -1,4 +1,4 @@
-"""The values after ``placed`` where everything is placed: the model of pooled pods, for the search of the exact one."""
+"""The model of pooled pods for the values after ``placed``, where everything is placed."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class PooledModel:
     Parameters
     ----------
     dense
-        The instance; :meth:`knows` must say so.
+        :meth:`knows` must hold.
     most
-        With more columns than this nothing is built.
+        Most columns.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class PooledModel:
 
     @staticmethod
     def knows(dense: Dense) -> bool:
-        """Whether it tells all of an instance: pods of one shape are alike, and leaves are below other domains."""
+        """Whether it is exact for an instance: pods of one shape are alike, and leaves are below other domains."""
         tree = dense.domains
         return tells_all(dense) and bool((tree.parent == tree.root).any())
 
@@ -115,7 +115,7 @@ class PooledModel:
         hint.values.extend(values)
 
     def read(self, values: list[int]) -> Solution:
-        """Solution that values of the variables mean."""
+        """Solution of some values of the variables."""
         return self.program.read(values)
 
     def admitted(self, solution: Solution) -> Solution:
@@ -123,7 +123,7 @@ class PooledModel:
         return solution
 
     def exclude(self, solution: Solution) -> bool:  # noqa: ARG002  # the exact model looks at it
-        """Exclude what no order admits in a solution: nothing."""
+        """Nothing is to be excluded: every order is admitted."""
         return False
 
     def as_integer_program(self, value: Linear) -> tuple[IntegerProgram, ColumnSum]:
@@ -155,7 +155,7 @@ class PooledModel:
         return self._values[criterion]
 
     def _span(self) -> Linear:
-        """O2: sum over scopes of the leaves they touch; those that lie in one leaf touch one."""
+        """O2: scopes that lie in one leaf touch one."""
         program, total = self.program, Linear(constant=self.dense.constant_span)
         program.count_by_unit()
         for index, bundle in enumerate(program.all):
@@ -216,7 +216,7 @@ class PooledModel:
 
     @property
     def packing(self) -> PackingValues:
-        """What O4 counts; pods of DaemonSets leave a node empty."""
+        """O4; pods of DaemonSets leave a node empty."""
         if self._packing is None:
             program, there = self.program, defaultdict[int, list[PodCount]](list)
             for (shape, place), variable in program.counts.items():

@@ -1,11 +1,9 @@
-"""Where groups have their homes, pods of one shape pooled: the model of a cluster in which everything is placed.
+"""Homes of groups with pods of one shape pooled: the model of a cluster in which everything is placed.
 
-What ``locality`` asks of a placement is which domain is the home of each group and subgroup, not which of its pods are
-on which node. So pods of one shape are counted together, whoever's they are: each home asks for room for its pods of a
-shape, each place holds so many of them, and they can be dealt out if in every domain are at least as many as the homes
-in it ask for (domains are nested, so this is enough). The model has a column per home, and per shape and place, where
-:class:`~placer.methods.exact.search.ExactModel` has one per group and place; steps on it see a third of the cluster at
-once. ``span`` asks for more, of the few groups that may be in several leaves: how many of their pods are in each.
+``locality`` asks for the home of each group and subgroup, not for its pods on each node. So pods of one shape are
+counted together: each home asks for room for its pods, each place holds so many, and they can be dealt out if every
+domain has at least as many as the homes in it ask for (domains are nested, so this is enough). That is a column per
+home, and per shape and place. ``span`` also needs the pods per leaf of the few groups that may be in several.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ MOST_SIZES = 10
 
 
 def tells_all(dense: Dense) -> bool:
-    """Whether pods of one shape can take each other's place: nothing but room, eligibility and the tree counts."""
+    """Whether pods of one shape can take each other's place: only room, eligibility and the tree count."""
     alone = dense.network is None and dense.numa is None and dense.neighbours is None
     return alone and not any(one.host_ports for one in dense.classes)
 
@@ -51,12 +49,10 @@ class PodShape:
 
     Parameters
     ----------
-    request, mask, daemon
-        What they ask for; row of ``Dense.masks``; whether a DaemonSet made them.
+    mask
+        Row of ``Dense.masks``.
     fits
         int64, shape (nodes,): how many of them each node holds by itself.
-    total
-        How many there are.
     """
 
     request: Request
@@ -67,17 +63,17 @@ class PodShape:
 
 
 class PooledPods:
-    """What there is to count in an instance, before a model of it is built.
+    """The counts of an instance, before a model of it is built.
 
     Parameters
     ----------
     dense
-        The instance; :func:`tells_all` must say so.
+        :func:`tells_all` must hold.
 
     Attributes
     ----------
     bundles, all
-        What is counted together (:func:`~placer.methods.exact.pooled_bundles.pool_bundles`), gangs first.
+        Of :func:`~placer.methods.exact.pooled_bundles.pool_bundles`; all of them, gangs first.
     leaves
         Leaf domains, ascending.
     places
@@ -122,11 +118,6 @@ class PooledPods:
 class PooledProgram:
     """The model of one instance; all of its pods are placed.
 
-    Parameters
-    ----------
-    pods
-        What it counts.
-
     Attributes
     ----------
     model
@@ -136,12 +127,11 @@ class PooledProgram:
     counts
         Shape and place to how many pods of the shape are there.
     at
-        Item and unit of ``span`` to how many of its pods are there, of those that may be in several, once
-        :meth:`count_by_unit` was called.
+        After :meth:`count_by_unit`: item and unit of ``span`` to its pods there, of those that may be in several.
     leaf_of
-        Index of a variable to the leaf that it is about; those about no single leaf are absent.
+        Index of a variable to its leaf; absent: no single leaf.
     derived
-        Variables that follow from those made before them, each with its value where the others have theirs, by index.
+        Variables that follow from those before them, each with its value by those of the others.
     """
 
     def __init__(self, pods: PooledPods) -> None:
@@ -325,9 +315,9 @@ class PooledProgram:
         return self.places[self.units[unit][0]].leaf
 
     def count_by_unit(self) -> None:
-        """Count pods of what may be in several leaves in each of them, too; to be called once.
+        """Count pods that may be in several leaves in each of them, too; to be called once.
 
-        With them pods can be dealt out if in every leaf are as many of each shape as are counted there.
+        Then pods can be dealt out if every leaf has as many of each shape as are counted there.
         """
         asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
         for item, owner in enumerate(self.owners):
@@ -430,7 +420,7 @@ class PooledProgram:
             yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
 
     def read(self, values: Sequence[int]) -> Solution:
-        """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""
+        """The placement of values of all variables: pods are dealt out to homes, the narrowest first."""
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
         for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
@@ -439,7 +429,7 @@ class PooledProgram:
         return self._decoded(found, values)
 
     def _asked(self, values: Sequence[int]) -> Iterator[tuple[Sequence[int], int, int]]:
-        """Places, item, and how many of its pods are to be there: places of two of them are nested or disjoint."""
+        """Places of two triples are nested or disjoint."""
         for item, owner in enumerate(self.owners):
             bundle, total = self.all[owner], self.bundles.items[item].total
             if not self.homes[owner]:

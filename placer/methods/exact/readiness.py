@@ -25,9 +25,7 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
     Parameters
     ----------
     dense
-        An instance whose first criterion is ``admitted`` of its only priority, and which has one group.
-    deadline
-        When the solver ends.
+        Its first criterion is ``admitted`` of its only priority, and it has one group.
     seed
         Of the solver, which has one thread.
 
@@ -82,5 +80,5 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
 
 
 def _by_admission(dense: Dense) -> Dense:
-    """The same with no criterion but the first, so that the model tells apart only what readiness needs."""
+    """With no criterion but the first, so that the model tells apart only the needs of readiness."""
     return replace(dense, criteria=dense.criteria[:1])

@@ -1,4 +1,4 @@
-"""The exact model and its search: the values one after another, each keeping what the former reached."""
+"""The exact model and its search: the values one after another, each keeping those before."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FEW_WORKERS = 3
 
 @dataclass(frozen=True)
 class Must:
-    """What pods of a whole that are held fast ask of a part of it.
+    """Demands of fixed pods on a part of the whole.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Must:
         Those that must stay ready.
     surplus
         With ``networkCost: majority``: workload and area to how many more callees may be too far from pods that run
-        there than near enough, where it is not what running callees alone say.
+        there than near enough; absent: as many as by running callees alone.
     """
 
     groups: frozenset[int] = frozenset()
@@ -95,9 +95,9 @@ class ExactModel:
     Parameters
     ----------
     must
-        Of a neighbourhood: what is beyond it.
+        Of a neighbourhood: the demands of the pods outside.
     seconds
-        How long building may take; a model that would take longer counts as too large.
+        Limit for building it; a model that would take longer counts as too large.
     criterion
         The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
         nodes of an area apart.
@@ -167,7 +167,7 @@ class ExactModel:
         return value
 
     def most(self, row: Linear) -> int:
-        """A number that no value of a row with positive coefficients exceeds; the counts of an item share its pods."""
+        """Upper bound of a row with positive coefficients; the counts of an item share its pods."""
         counts = enumerate(self.variables.counts)
         owner = {variable.index: item for item, by_place in counts for variable in by_place.values()}
         best: dict[int, int] = {}
@@ -197,7 +197,7 @@ class ExactModel:
             self.proto.add(solver_form(value) >= bound - value.constant)
 
     def fill(self) -> None:
-        """From now on everything is placed; to be said only where what is kept implies it."""
+        """From now on everything is placed; only where the kept values imply it."""
         self.implied.full()
 
     def hint(self, solution: Solution) -> list[int]:
@@ -211,14 +211,12 @@ class ExactModel:
         return values
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """A solution of the model in an order in which kubelets admit it (C10), and of which others admit every pod
-        (C12); None where there is none.
-        """
+        """The solution in an order in which all pods are admitted (C10, C12); None where there is none."""
         found = solution if self.dense.numa is None else self.dense.numa.ordered(solution)
         return found if found is not None and self.dense.orderable(found) else None
 
     def exclude(self, solution: Solution) -> bool:
-        """Exclude what no order admits in a solution (C10, C12); False: there is nothing to exclude, it stands."""
+        """Exclude the counts of a solution that no order admits (C10, C12); False: there are none."""
         if self.zones is not None and self.zones.exclude(solution):
             return True
         if self.neighbours is None or self.admitted(solution) is not None:
@@ -233,7 +231,7 @@ class ExactModel:
         return unsure or (self.neighbours is not None and self.neighbours.unsure)
 
     def read(self, values: Sequence[int]) -> Solution:
-        """Solution that values of the variables mean."""
+        """Solution of some values of the variables."""
         found = decode(self.variables, values)
         return found if self.zones is None else self.zones.arranged(found, values)
 
@@ -247,7 +245,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
         Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
         the same events.
     emit
-        Told every better solution at once, and every bound.
+        Gets every better solution at once, and every bound.
 
     Returns
     -------
@@ -264,7 +262,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 def safe_bound(bound: float, maximised: bool) -> int:
-    """Return the solver's bound as an integer that is certainly one, whatever the float lost."""
+    """Return the solver's bound as an integer that is certainly one, despite floats."""
     slack = max(1e-6, abs(bound) * 1e-15)
     return math.floor(bound + slack) if maximised else math.ceil(bound - slack)
 
@@ -289,13 +287,7 @@ class _Limits:
 
 
 class ExactSearch:
-    """One search: the best solution so far, the model of the round, and how many values are proved.
-
-    Parameters
-    ----------
-    dense, options, emit
-        As :func:`search` takes them.
-    """
+    """One search: the best solution so far, the model of the round, and how many values are proved."""
 
     #: Where the model is too large for a proof, the search ends after a round of so much.
     last_budget = 0.0
@@ -341,10 +333,7 @@ class ExactSearch:
         return self.met(criterion) or (not self.limits.over and self.solve(criterion, budget))
 
     def offer(self, solution: Solution, phase: str) -> None:
-        """Take and tell a solution that is better than what was told before, or the first one.
-
-        One in which pods have no order in which each is admitted is none (C12).
-        """
+        """Take and emit a solution that is better than the best so far, or the first one, if it has an order (C12)."""
         if not self.dense.orderable(solution):
             return
         values = score_solution(self.dense, solution)
@@ -355,7 +344,7 @@ class ExactSearch:
             self.emit(Improved(solution, phase))
 
     def met(self, criterion: int) -> bool:
-        """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
+        """Whether a bound proves that nothing beats the value; emits the bounds it finds."""
         for bound in self._bounds_that_hold():
             if bound.criterion == criterion and self.values[criterion] == bound.bound:
                 self._tell(bound)
@@ -387,7 +376,6 @@ class ExactSearch:
         return self._judge(criterion, bound, optimal and stands)
 
     def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
-        """Tell a model what is proved of the criterion it aims at: it need not find that out again."""
         known = self._known_bounds(criterion)
         if known:
             maximised = self.dense.criteria[criterion][0] in MAXIMISED
@@ -403,10 +391,10 @@ class ExactSearch:
     def _once(
         self, model: ExactModel | PooledModel, name: str, budget: float
     ) -> tuple[cp_model.CpSolver | None, bool, bool]:
-        """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
+        """Give the solver, whether it called its solution optimal, and whether that stands.
 
-        No solver where it was cut before it had a solution: what it gives as its bound is then only a default. What
-        kubelets refuse is excluded from the model.
+        No solver where it was cut before it had a solution: its bound is then only a default. Orders that kubelets
+        refuse are excluded from the model.
         """
         model.hint(self.solution)
         solver, watch = self._solver(budget), _SolutionWatch(self, model, name)
@@ -458,7 +446,7 @@ class ExactSearch:
 
     @cached_property
     def pools(self) -> bool:
-        """Whether the model of pooled pods tells all of the instance."""
+        """Whether the model of pooled pods is exact for the instance."""
         return PooledModel.knows(self.dense)
 
     def building(self, budget: float) -> float:  # noqa: ARG002  # others look at it
@@ -466,14 +454,13 @@ class ExactSearch:
         return self.limits.seconds / 2
 
     def _everything_kept(self, criterion: int) -> bool:
-        """Whether the values before ``criterion`` leave no choice but to place every pod."""
         kept = {self.dense.criteria[before] for before in range(criterion)}
         if any(("placed", group.priority) not in kept for group in self.dense.groups):
             return False
         return sum(self.solution.values()) == sum(pod_class.size for pod_class in self.dense.classes)
 
     def _solver(self, budget: float) -> cp_model.CpSolver:
-        """A solver with what is left; with one worker only deterministic time ends it before the limit does."""
+        """With one worker only deterministic time ends the solver before the limit does."""
         solver = cp_model.CpSolver()
         parameters, alone = solver.parameters, self.options.workers == 1
         parameters.num_workers = self.options.workers
@@ -500,7 +487,7 @@ def presolve_with_care(solver: cp_model.CpSolver) -> None:
 
 
 class _SolutionWatch(cp_model.CpSolverSolutionCallback):
-    """Tells every better solution as soon as it is found, so that a killed process loses nothing.
+    """Emits every better solution as soon as it is found, so that a killed process loses nothing.
 
     ``refused`` are those that the model allowed and kubelets refuse (C10).
     """

@@ -1,9 +1,8 @@
-"""Decision variables of the exact model: what is counted together, what is decided, and the way to solutions and back.
+"""Decision variables of the exact model: bundles, items, and the way to solutions and back.
 
-**Bundles.** A *bundle* is a set of interchangeable groups (many pods that are gangs of one, gangs of one shape) or of
-interchangeable subgroups of one group. Each of its members is placed entirely or not at all; a bundle of one member
-may also be elastic. An *item* is the class of equal pods at one position of each member. The model counts placed
-members and placed pods, and never says which.
+A *bundle* is a set of interchangeable groups or of interchangeable subgroups of one group. Each of its members is
+placed entirely or not at all; a bundle of one member may also be elastic. An *item* is the class of equal pods at one
+position of each member. The model counts placed members and placed pods, and never says which.
 """
 
 from __future__ import annotations
@@ -89,8 +88,6 @@ class Bundle:
         New pods that a member needs before it may have any (its ``short``).
     scope
         Scope of the first member.
-    reach
-        See :class:`Reach`.
     homes
         Domains of which one must hold all pods of a member, as far as they matter; empty with FREE.
     gang
@@ -125,11 +122,10 @@ class Bundles:
 
 
 def make_bundles(dense: Dense) -> Bundles:
-    """Find what is interchangeable.
+    """Find the interchangeable groups, and subgroups of one group.
 
-    Groups are, that have no subgroups and agree in priority, need, limits and classes; subgroups of one group, that
-    agree in policy, limits and classes. Only what is placed entirely or not at all and is FREE or LEAF is counted
-    together.
+    Only groups without subgroups are bundled, and only members that are placed entirely or not at all, and FREE or
+    LEAF.
     """
     return _BundleBuilder(dense).build()
 
@@ -161,7 +157,6 @@ class _BundleBuilder:
         return self.signatures.of_sub_group(index) if alike else index
 
     def _interchangeable(self, one: DenseGroup | DenseSubGroup) -> bool:
-        """Whether it can be counted with others: placed entirely or not at all, and in one leaf or anywhere."""
         whole = self._whole(one.classes, one.short)
         return whole and not self.dense.scopes[one.scope].bound and self._reach(one.scope, whole) is not Reach.TREE
 
@@ -172,7 +167,7 @@ class _BundleBuilder:
         return (self.dense.scopes[scope].limit, self.dense.scopes[scope].wanted)
 
     def _class_key(self, index: int) -> str:
-        """All that tells a class apart, written down: numbers, words and nothing cannot be compared otherwise."""
+        """All as text: numbers, words and None cannot be compared otherwise."""
         one = self.dense.classes[index]
         what = (one.weight, one.daemon, one.queue or "")
         return repr((one.size, one.role, *one.shape, *what, self.dense.workload_of.get(index, -1)))
@@ -277,12 +272,7 @@ def value_at(expression: Linear, values: list[int]) -> int:
 
 
 class ExactVariables:
-    """What the model decides.
-
-    Parameters
-    ----------
-    dense, bundles, places
-        The instance, and how it is counted.
+    """The decisions of the model.
 
     Attributes
     ----------
@@ -295,10 +285,8 @@ class ExactVariables:
         Per bundle: domain to how many members have all their pods in it (0 or 1 with TREE). Empty with FREE.
     fillings
         Per place: how many of its nodes are filled in each of the ways that are listed.
-    opened, filled
-        Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with packing.
     derived
-        Variables that follow from those made before them, each with its value where the others have theirs, by index.
+        Variables that follow from those before them, each with its value by those of the others.
     """
 
     def __init__(self, dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> None:
@@ -324,7 +312,7 @@ class ExactVariables:
         self.filled: dict[int, IntVar] = {}
 
     def integer(self, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1; ``value`` says what it is where those before decide it."""
+        """Make a variable of 0 .. ``most``, at least 1; ``value`` is its value where those before decide it."""
         variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
         if value is not None:
             self.derived.append((variable, value))
@@ -346,7 +334,7 @@ class ExactVariables:
     # What the rules and the values ask again and again
 
     def first(self, item: int) -> PodClass:
-        """One of the classes of an item; they differ in nothing that matters."""
+        """One of the classes of an item, which are equal."""
         return self.dense.classes[self.bundles.items[item].classes[0]]
 
     def placed(self, item: int) -> list[IntVar]:
@@ -421,7 +409,7 @@ def encode(variables: ExactVariables, solution: Solution) -> list[int]:
 
 
 def decode(variables: ExactVariables, values: Sequence[int]) -> Solution:
-    """Solution that the values of the variables mean: pods of places put on nodes, pods of bundles given to members."""
+    """Solution of some values of the variables: pods of places put on nodes, pods of bundles given to members."""
     return _Decoder(variables, values).solution()
 
 

@@ -41,8 +41,6 @@ class AreaGroup(NamedTuple):
         Of a call to a node there; inside the own area to another node.
     link
         The limited link that a call takes; -1: none.
-    areas
-        Their indices.
     """
 
     own: bool
@@ -59,7 +57,7 @@ def groups_of(network: DenseNetwork, area: int) -> list[AreaGroup]:
 
 
 def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
-    """How many variables the network comes to at the most, where so many pods of each class fit on each node."""
+    """Most variables of the network, where so many pods of each class fit on each node."""
     network = dense.network
     if network is None:
         return 0
@@ -79,7 +77,7 @@ def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
 
 @dataclass(frozen=True)
 class Amount:
-    """New pods of a workload in some place: what the place is called, their number, and the most it can be."""
+    """New pods of a workload in some place: name of the place, number, and most."""
 
     name: str
     row: Linear
@@ -95,7 +93,7 @@ class WorkloadPods:
     everyone
         All new ones.
     new, on
-        New ones by area and by node; where none can be is absent.
+        New ones by area and by node; absent where none can be.
     bound, bound_on
         Running ones by area and by node.
     held
@@ -125,17 +123,12 @@ class WorkloadPods:
 
 
 class Flows:
-    """Counts and pairs; what only some rule or value needs is made when it is asked for.
-
-    Parameters
-    ----------
-    network
-        Of its instance.
+    """Counts and pairs; made when a rule or value asks for them.
 
     Attributes
     ----------
     groups
-        Per area what all areas look like from there.
+        Per area all areas as they look from there.
     staff
         Per workload w its pods. New ones in area a are a variable, c[w, a], real, and so are all new ones, c[w].
     """
@@ -219,10 +212,6 @@ class Flows:
 
         Parameters
         ----------
-        call
-            Who calls whom.
-        area, group
-            Where the callers are, and where the callees.
         leaving
             Whether pods that are being deleted count too.
         """

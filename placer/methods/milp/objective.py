@@ -1,4 +1,7 @@
-"""The values of ``Dense.criteria`` as linear expressions; variables and rows that only they need are made with them."""
+"""The values of ``Dense.criteria`` as linear expressions, with variables and rows that only they need.
+
+``models/milp.md`` has their formulas.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,7 @@ __all__ = ["MilpObjective"]
 
 
 class MilpObjective:
-    """Value after value, equal to :func:`placer.score.score` at every optimum.
-
-    Parameters
-    ----------
-    flows
-        Of it; None without a network.
-    """
+    """Value after value, equal to :func:`placer.score.score` at every optimum."""
 
     def __init__(self, variables: MilpVariables, flows: Flows | None) -> None:
         self.variables, self.flows = variables, flows
@@ -64,10 +61,7 @@ class MilpObjective:
         return row
 
     def locality(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes and domains of tier(d) (sum over c of w[s, c, d] + running(s) z[s, d]).
-
-        Pods times tier is a product of two decisions; w, the pods by home, makes it linear.
-        """
+        """O2: pods times tier is a product of two decisions; w, the pods by home, makes it linear."""
         total = Linear(constant=self.dense.constant_locality)
         for number, scope in enumerate(self.dense.scopes):
             homes = self.variables.homes[number]
@@ -84,7 +78,7 @@ class MilpObjective:
         return total
 
     def span(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of the leaves they touch: sum over n in u of x[c, n] <= most(c, u) t[s, u]."""
+        """O2: sum over scopes of the leaves they touch."""
         total = Linear(constant=self.dense.constant_span)
         for number, scope in enumerate(self.dense.scopes):
             if scope.wanted:
@@ -109,10 +103,7 @@ class MilpObjective:
         return touched.values()
 
     def network_cost(self, _: int | None = None) -> Linear:
-        """O3: sum over calls and areas of cost(a, B) times the pairs between a and B; on one node a pair costs nothing.
-
-        Pairs are products of two decisions; what is linear instead is in :mod:`placer.methods.milp.flows`.
-        """
+        """O3: pairs are products of two decisions; :mod:`placer.methods.milp.flows` makes them linear."""
         total, flows = Linear(constant=self.dense.constant_network), self.flows
         if flows is not None:
             for call in flows.network.calls:

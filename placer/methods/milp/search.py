@@ -1,4 +1,4 @@
-"""The program and its search: the values one after another, each keeping what the former reached."""
+"""The program and its search: the values one after another, each keeping those before."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class MilpModel:
             self.program.at_most(f"keep_{name}", value, reached)
 
     def start_from(self, solution: Solution | None) -> bool:
-        """Give the solver a solution to start from, and say whether it can be said here."""
+        """Give the solver a solution to start from; False where it cannot be expressed here."""
         values = None if solution is None else self.values(solution)
         self.program.start_from(values)
         return values is not None
@@ -95,11 +95,8 @@ class MilpModel:
         return None if solution is None or self.broken(solution) is not None else solution
 
     def exclude(self) -> bool:
-        """Exclude what the solver found where its pods have no order in which each is admitted (C12).
-
-        Returns
-        -------
-        Whether there was such a thing, so that the solver is to be asked again.
+        """Exclude the solver's solution where its pods have no order in which each is admitted (C12); say whether it
+        was.
         """
         found = self.variables.read(TOLERANCE) if self.neighbours is not None else None
         if found is None or self.neighbours is None or self.broken(found) != NO_ORDER:
@@ -109,7 +106,7 @@ class MilpModel:
         return True
 
     def values(self, solution: Solution) -> Values | None:
-        """Value of every variable as the solution has it; None where it cannot be said here."""
+        """Value of every variable for a solution; None where it cannot be expressed here."""
         values = self.variables.values(solution)
         if values is not None:
             self.zones.fill(values, solution)
@@ -143,21 +140,20 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
         Limits, threads, seed, the solver and a solution to start from. A unit of ``work`` is
         :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound.
     emit
-        Told the solution of every value, rounded and checked in integers, and every value that is proved. Nothing
-        comes between: PuLP tells nothing before a solve ends.
+        Gets the solution of every value, rounded and checked in integers, and every value that is proved.
 
     Returns
     -------
     str
         ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large
         (:data:`MOST_VARIABLES`, :data:`~placer.methods.milp.variables.LARGEST`,
-        :data:`~placer.methods.milp.zones.MOST_CROWDS`), or the solver cannot prove, or what it found broke a rule once
+        :data:`~placer.methods.milp.zones.MOST_CROWDS`), the solver cannot prove, or its solution broke a rule once
         it was rounded.
 
     Raises
     ------
     SolverFault
-        The solver says that there is no solution, or calls optimal what is worse than what is known.
+        The solver says that there is no solution, or calls optimal a value that is worse than a known one.
     """
     return _MilpSearch(dense, options, emit).run()
 

@@ -1,9 +1,8 @@
 """Pods that are placed change places, so that kubelets admit them in the order in which they were created (C10).
 
-Pods that reach a kubelet together are sorted by age. Where the pods of a node work in that order they can be bound
-together; else one after the other, each after the kubelet's answer to the one before. Which pods share a node is mostly
-open: pods of about one size and of different age change places between two nodes, as long as no more of them would be
-refused by age than before. No value changes: only pods that are on their own take part, one for one.
+Where the pods of a node work in creation order they can be bound together; else one after the other, each after the
+kubelet's answer to the one before. Pods of about one size and of different age change places between two nodes, as long
+as no more of them would be refused by age than before. Only pods on their own take part, so no value changes.
 """
 
 from __future__ import annotations
@@ -35,13 +34,11 @@ def swap_towards_creation_order(
     Parameters
     ----------
     dense
-        The instance; C10 concerns it.
+        C10 concerns it.
     solution
         Keeps all rules; is not changed.
     created
         When the pods of each class were created, seconds.
-    seed
-        Of all chance.
     seconds
         Most wall-clock time; infinite: until enough was tried.
 
@@ -72,14 +69,12 @@ class _SwapsByCreation:
         self.bad = [node for node, count in self.refused.items() if count]
 
     def _alone(self, index: int) -> bool:
-        """Whether nothing but C10 looks at where a pod is among the nodes that may take it."""
         one = self.dense.classes[index]
         wanted = self.dense.scopes[self.dense.groups[one.group].scope].wanted
         alone = bool(self.facts.lone[index]) and one.neighbours < 0
         return alone and not wanted and not one.daemon
 
     def run(self, end: float) -> None:
-        """Try pairs until every node is as it should be, or enough was tried."""
         left = min(MOST_TRIES, TRIES * len(self.bad))
         while self.bad and left > 0 and time.monotonic() < end:
             left -= 1
@@ -91,7 +86,6 @@ class _SwapsByCreation:
                 left -= self._try(node, self.chance.choice(pods))
 
     def _try(self, node: int, index: int) -> int:
-        """Look for a partner of a pod on a node; say how many were tried."""
         zone, bins = self.bins.zone_of(node, index), self.bins
         tried = 0
         for other, partner in self._partners(zone, index):
@@ -108,7 +102,6 @@ class _SwapsByCreation:
         return tried
 
     def _partners(self, zone: int, index: int) -> Iterator[tuple[int, int]]:
-        """Some pods elsewhere that there is room to exchange one with, and their zones."""
         bins, facts = self.bins, self.facts
         node = int(bins.node[zone])
         zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(ZONES)])
@@ -125,11 +118,10 @@ class _SwapsByCreation:
                 yield other, partner
 
     def _refused_after(self, node: int, gone: int, come: int) -> int:
-        """How many pods of a node would be refused by age with a pod of one class in the place of one of another."""
         return self._refused(node, [come if each == gone else each for each in self.bins.order[node]])
 
     def _refused(self, node: int, pods: Sequence[int]) -> int:
-        """How many pods of a node would be refused by age; of those of one age the worse of two orders."""
+        """Of pods of one age the worse of two orders counts."""
         admit, kind, worst = self.numa.kubelet(node).admit, int(self.numa.kind[node]), 0
         for places in self.places:
             state, count = self.numa.start[node], 0

@@ -1,12 +1,11 @@
 """A walk from exchange to exchange: room is gathered in one zone until a pod that waits fits in.
 
-A pod that waits finds room in sum and in no zone. So one zone is chosen where it lacks little, and pods of that zone
-are exchanged for others, one or two at a time, so that it lacks less: every other zone may end fuller, none overfull.
-All that is placed stays placed after every exchange, so nothing is lost where the last one is not found. Where none
-helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
+A zone is chosen where a pod lacks little, and pods of that zone are exchanged for others, one or two at a time, so that
+it lacks less: every other zone may end fuller, none overfull. All placed pods are placed after every exchange. Where
+no exchange helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
 
-Source: the moves are those of ejection chains (Glover, Discrete Applied Mathematics 65, 1996), each link of which is
-feasible here.
+Source: Glover, "Ejection chains, reference structures and alternating path methods", Discrete Applied Mathematics 65
+(1996); here each link is feasible.
 """
 
 from __future__ import annotations
@@ -55,11 +54,9 @@ def place_by_ejection_chains(
     Parameters
     ----------
     dense
-        The instance; C10 concerns it.
+        C10 concerns it.
     solution
         Keeps all rules; is not changed.
-    seed
-        Of all chance.
     work, seconds
         Most deterministic and wall-clock time; one of them finite.
 
@@ -67,7 +64,7 @@ def place_by_ejection_chains(
     -------
     tuple
         A solution that keeps all rules, in which nothing counts less in O1, the pods of each node in an order that its
-        kubelet admits; and the deterministic time it took.
+        kubelet admits; and the deterministic time.
     """
     chains = _EjectionChains(dense, solution, seed)
     spent = chains.run(work, time.monotonic() + seconds)
@@ -84,7 +81,6 @@ class _EjectionChains:
         self.looks = 0
 
     def run(self, work: float, end: float) -> float:
-        """Walk until nothing waits or a limit is reached; say how much of the work was done."""
         while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
             self.looks += 1
             if self.chance.random() < TURNS:
@@ -98,19 +94,17 @@ class _EjectionChains:
         return self.looks * EXCHANGE_WORK
 
     def _draw(self) -> int:
-        """A pod that waits: one of those that count most, or any."""
         waiting = self.bins.waiting
         if self.chance.random() < 0.5:
             return self.chance.choice(waiting)
         return max(waiting, key=lambda index: (int(self.facts.worth[index]), self.chance.random()))
 
     def _lacking(self, index: int, room: IntArray) -> FloatArray:
-        """How much a pod lacks in zones with such room, in shares of what a zone has: float64, shape (zones,)."""
+        """Shortage of a pod in zones with such room, in shares of the room of a zone: float64, shape (zones,)."""
         lacking: FloatArray = (np.maximum(0, self.facts.asked[index] - room) / self.scale).sum(axis=-1)
         return lacking
 
     def _zone(self, index: int) -> int | None:
-        """A zone where a pod may be and lacks little; None where it may be nowhere."""
         allowed = self.facts.allowed[self.facts.sort[index]][self.bins.node]
         zones = np.flatnonzero(allowed)
         if not len(zones):
@@ -120,7 +114,6 @@ class _EjectionChains:
         return int(zones[int(keys.argmin())])
 
     def _gather(self, index: int, zone: int) -> bool:
-        """Exchange pods of a zone until a pod fits in; say whether it came to that."""
         for _ in range(LINKS):
             if (self.bins.room[zone] >= self.facts.asked[index]).all():
                 return self.bins.replace(zone, (), (index,))
@@ -130,7 +123,6 @@ class _EjectionChains:
         return False
 
     def _exchange(self, index: int, zone: int) -> bool:
-        """Make the exchange after which a pod lacks least in a zone, or one at random; say whether there was one."""
         mine = np.flatnonzero(self.bins.real[zone])[1:]
         zones, bundles = self._partners(index, zone)
         if not len(mine) or not len(zones):
@@ -147,7 +139,6 @@ class _EjectionChains:
         return self.bins.bundle(int(zone), int(number))
 
     def _partners(self, index: int, zone: int) -> tuple[IntArray, IntArray]:
-        """Zones and bundles to exchange with: where there is some of what a pod lacks in a zone, and elsewhere."""
         room, bins = self.bins.room, self.bins
         scarce = self.facts.asked[index] > room[zone]
         giving = np.flatnonzero((room[:, scarce] > 0).any(axis=1))
@@ -162,7 +153,7 @@ class _EjectionChains:
         return zones[able], bundles[able]
 
     def _after(self, zone: int, mine: IntArray, zones: IntArray, bundles: IntArray) -> IntArray:
-        """What a zone has left after each exchange: int64, shape (mine, others, resources)."""
+        """Rest of a zone after each exchange: int64, shape (mine, others, resources)."""
         bins = self.bins
         gain = bins.asked[zone, mine][:, None] - bins.asked[zones, bundles][None]
         gain[:, bins.node[zones] == bins.node[zone], self.facts.zone_width :] = 0
@@ -190,7 +181,6 @@ class _EjectionChains:
         return [divmod(int(place), width) for place in order]
 
     def _replace_waiting(self) -> None:
-        """Have a pod that waits take the place of one that counts no more: the one that counts least and is largest."""
         bins, facts = self.bins, self.facts
         index = self.chance.choice(bins.waiting)
         if not facts.lone[index]:
@@ -226,12 +216,10 @@ class _EjectionChains:
                 return
 
     def _more_fixed(self, index: int, node: int, others: Sequence[int], second: int) -> int:
-        """By how many more pods take no part where they are once a pod that takes none is swapped for others."""
         part = self.facts.takes_part
         return sum(part(each, second) - part(each, node) for each in others) - int(part(index, second))
 
     def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
-        """Pods of another node to swap a pod for: one, or one for each of its units, about as large as these."""
         pods = self.bins.order[second]
         yield from ((other,) for other in self.chance.sample(pods, len(pods)))
         units = self.facts.units(index, node)
@@ -244,7 +232,6 @@ class _EjectionChains:
                     yield pods[one], pods[other]
 
     def _have_room(self, index: int, node: int, others: Sequence[int], second: int) -> bool:
-        """Whether two nodes have room in sum for each other's pods, and no other rule keeps these where they are."""
         bins, facts, width = self.bins, self.facts, self.facts.zone_width
         if not all(facts.free(each, node) and facts.free(each, second) for each in (index, *others)):
             return False
@@ -253,5 +240,5 @@ class _EjectionChains:
         return bool((here + gain >= 0).all() and (there - gain >= 0).all())
 
     def _size(self, index: int) -> float:
-        """How little a pod asks for, about: the larger one waits, for then there is more room to go on with."""
+        """The larger pod waits, for then there is more room for the next exchange."""
         return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())

@@ -1,7 +1,6 @@
 """Naming blocks one by one: each is filled in whole numbers while the others may still be counted in fractions.
 
-The relaxation is so near the truth that this seldom costs anything: what is left when the last block is named has the
-value that was aimed for. Large things go first, what can be shared out stays for the end.
+Large things go first, those that can be shared out come last.
 """
 
 from __future__ import annotations
@@ -43,15 +42,7 @@ FEW_LEAVES = 8
 
 @dataclass(frozen=True)
 class HomeLayout:
-    """Where everything has its smallest common domain.
-
-    Parameters
-    ----------
-    groups
-        Group to home.
-    sub_groups
-        Subgroup to home.
-    """
+    """The home of each group and of each subgroup."""
 
     groups: Mapping[int, Home]
     sub_groups: Mapping[int, Home]
@@ -64,11 +55,8 @@ def dive(
 
     Parameters
     ----------
-    measured
-        The instance.
     targets
-        ``locality`` and ``span`` to what they may be at most, without ``MeasuredInstance.standing``; the first ones
-        count more.
+        ``locality`` and ``span`` to their limits, without ``MeasuredInstance.standing``; the first ones count more.
     attempt
         Another number leads to another layout. After the first one leaves are looked at one by one: slower, with less
         ``span``.
@@ -84,8 +72,6 @@ def dive(
 
 
 class _Dive:
-    """One dive: the blocks that are named, with what is in them, and those that are still counted together."""
-
     def __init__(
         self, measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
     ) -> None:
@@ -118,7 +104,6 @@ class _Dive:
         return self.measured.unit(unit.blocks[:1])
 
     def _filled(self, unit: EqualBlocks) -> dict[Key, int] | None:
-        """Fill one block in whole numbers; give the values of all columns."""
         cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
         master = MasterProgram(self.measured, [*self.named, unit, *self.rest], self.known, unit if cut else None)
         share = max(LEAST_SECONDS, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
@@ -127,7 +112,6 @@ class _Dive:
         return None if point is None else {key: round(point[column]) for key, column in master.columns.items()}
 
     def _hopeless(self) -> bool:
-        """Whether naming all blocks would take three times the time, at the pace of the first."""
         pace = self.begin - self.left()
         return len(self.named) == TRIED and pace * len(self.measured.blocks) > 3 * TRIED * self.begin
 
@@ -139,7 +123,7 @@ def _fill(
     aims: dict[str, int],
     seconds: tuple[float, Callable[[], float]],
 ) -> list[float] | None:
-    """Fill one block; where that cannot be with the values aimed for, these are given up as far as they must be."""
+    """Fill one block; where the targets do not allow it, they are given up as little as possible."""
     rows, first = len(master.program.rows), next(iter(aims))
     share, left = seconds
     for part, more in GIVING_UP:
@@ -157,7 +141,7 @@ def _fill(
 
 
 def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> ColumnSum:
-    """What lies in the block as a whole, negative, by the square of its volume."""
+    """Things that lie in the block as a whole, negative, by the square of their volume."""
     total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
@@ -173,7 +157,6 @@ def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> 
 
 
 def _worth(measured: MeasuredInstance, attempt: int) -> list[float]:
-    """How much a kind counts: all the same at the first attempt, by chance more at others."""
     chance = random.Random(attempt)
     return [100 * (1 + (chance.random() if attempt else 0.0)) for _ in measured.kinds]
 
@@ -184,8 +167,6 @@ def _number(field: object) -> int:
 
 
 class _HomeAssigner:
-    """Gives groups and subgroups their homes when all blocks are named."""
-
     def __init__(self, measured: MeasuredInstance, values: Mapping[Key, int]) -> None:
         self.measured, self.values = measured, values
 
@@ -206,7 +187,6 @@ class _HomeAssigner:
         return HomeLayout(groups, subs)
 
     def _spots(self, prefix: tuple[object, ...]) -> list[CommonDomain]:
-        """A spot per thing, from the columns whose key is the prefix and a spot."""
         found: list[CommonDomain] = []
         for key, value in self.values.items():
             if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):

@@ -1,4 +1,4 @@
-"""What the master sees of an instance: one measure of room, groups that are equal by it, and the tree by levels."""
+"""The instance as the master sees it: one measure of room, groups that are equal by it, and the tree by levels."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ PieceCounts = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, order=True)
 class MeasuredScope:
-    """Equal subgroups, or the group itself: what the tree asks about it.
+    """Demands of equal subgroups, or of the group itself, on the tree.
 
     Parameters
     ----------
     limit
-        Highest tier of its smallest common domain.
+        Highest tier of the smallest common domain.
     wanted
         Whether it counts in O2.
-    pods, volume
-        How many there are, and how many pieces they take.
+    volume
+        Pieces of all pods.
     sizes
         Pieces per pod to number of pods, ascending.
     """
@@ -54,8 +54,6 @@ class MeasuredGroups:
 
     Parameters
     ----------
-    whole
-        All pods of a group.
     parts
         Its subgroups, and how many of each there are.
     loose
@@ -76,8 +74,6 @@ class EqualBlocks:
 
     Parameters
     ----------
-    blocks
-        The domains.
     leaves
         Room of a leaf to the number of such leaves in all blocks together.
     room
@@ -95,14 +91,12 @@ class MeasuredInstance:
 
     Parameters
     ----------
-    dense
-        The instance.
     resource, piece
-        What is counted, and how much of it a piece is.
+        The counted resource, and the amount that is one piece.
     kinds
         Groups that lie somewhere as a whole.
     filler
-        Pods of which the tree asks nothing that is counted here: they only take room.
+        Pods that only take room.
     standing
         Lowest ``locality`` and ``span`` of scopes that are not in ``kinds``: those with running pods.
     leaf_tier
@@ -186,7 +180,7 @@ class MeasuredInstance:
         return count
 
     def bins(self, kind: int, domain: int) -> int:
-        """Leaves of a domain that the subgroups of a group touch at least, if each lies in one of them.
+        """Least number of leaves for the subgroups of a group, if each lies in one of them.
 
         Of subgroups of more than 1 / (n + 1) of a leaf, no leaf holds more than n.
         """
@@ -201,7 +195,7 @@ class MeasuredInstance:
 
 
 def measure_instance(dense: Dense) -> MeasuredInstance | None:
-    """See the instance through the measure that is asked for most; None where the tree is not even enough.
+    """Measure by the resource that is asked for most; None where the tree is not even enough.
 
     All leaves must have one tier, nodes must be in leaves only, and the domains right above leaves must have one tier.
     """
@@ -218,7 +212,6 @@ def measure_instance(dense: Dense) -> MeasuredInstance | None:
 
 
 def _levels(dense: Dense) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Blocks and the domains above them, or None."""
     tree, leaves = dense.domains, np.unique(dense.leaf)
     if not len(leaves) or tree.root in leaves or len(np.unique(tree.tier[leaves])) > 1:
         return None
@@ -233,7 +226,6 @@ def _levels(dense: Dense) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 def _measure(dense: Dense) -> tuple[int, int] | None:
-    """Choose the resource that is asked for most in proportion to its room, in pieces that are small enough."""
     sizes = np.array([one.size for one in dense.classes], dtype=np.int64)
     tree, best = dense.domains, None
     leaves = np.unique(dense.leaf)
@@ -257,8 +249,6 @@ def _pieces(asked: list[int]) -> Iterator[int]:
 
 
 class _Measurer:
-    """Sees groups and scopes in pieces of one resource."""
-
     def __init__(self, dense: Dense, resource: int, piece: int) -> None:
         self.dense, self.resource, self.piece = dense, resource, piece
         self.requests = (dense.requests[:, resource] // piece).tolist()
@@ -288,12 +278,10 @@ class _Measurer:
         )
 
     def _scopes(self, number: int) -> list[int]:
-        """Scope of a group and of its subgroups."""
         group = self.dense.groups[number]
         return [group.scope, *(self.dense.sub_groups[sub].scope for sub in group.sub_groups)]
 
     def _key(self, number: int) -> tuple[MeasuredScope, tuple[tuple[MeasuredScope, int], ...], PieceCounts]:
-        """What the tree asks of a group: of all its pods, of its subgroups, and its pods that are in none."""
         whole, *parts = map(self.part, self._scopes(number))
         loose = [index for index in self.dense.groups[number].classes if self.dense.classes[index].sub_group < 0]
         return whole, tuple(sorted(Counter(parts).items())), self._sizes(loose)
@@ -309,7 +297,6 @@ class _Measurer:
         return tuple(sorted(found.items()))
 
     def part(self, scope: int) -> MeasuredScope:
-        """What the tree asks about a scope."""
         one = self.dense.scopes[scope]
         sizes = self._sizes(one.classes)
         limit = self.top if one.limit is None else one.limit
@@ -317,7 +304,7 @@ class _Measurer:
         return MeasuredScope(limit, one.wanted, pods, volume, sizes)
 
     def _least(self, scope: int) -> int:
-        """Pods times the tier that they have in any case: that of what runs, the lowest one else."""
+        """Least pods times tier: the tier of running pods, else the lowest one."""
         one, tree = self.dense.scopes[scope], self.dense.domains
         if not one.wanted:
             return 0
@@ -326,7 +313,6 @@ class _Measurer:
         return lowest * (len(one.bound) + sum(self.dense.classes[index].size for index in one.classes))
 
     def _leaves(self, scope: int) -> int:
-        """Leaves that are touched in any case."""
         one = self.dense.scopes[scope]
         if not one.wanted:
             return 0

@@ -1,6 +1,6 @@
-"""What a search asks the master: a bound on ``locality`` or ``span``, and a placement that reaches it.
+"""Answers of the master: a bound on ``locality`` or ``span``, and a placement that reaches it.
 
-From a layout to a placement it is the exact model, with every home given but for which leaf of a block it is.
+The placement comes from the exact model, with every home given except the leaf within a block.
 """
 
 from __future__ import annotations
@@ -28,27 +28,18 @@ __all__ = ["TreeMaster", "place"]
 def place(
     dense: Dense, layout: HomeLayout, values: Sequence[int], criterion: int, solver: cp_model.CpSolver, seconds: float
 ) -> Solution | None:
-    """Find a placement with this layout.
+    """Find a placement with this layout; None where there is none, or where none was found.
 
     Parameters
     ----------
-    dense
-        The instance.
-    layout
-        Homes of groups and subgroups.
     values
-        Of the answer in hand; those before ``locality`` and ``span`` are kept.
+        Of the incumbent; those before ``locality`` and ``span`` are kept.
     criterion
-        What is made good; the layout decides the values before it that concern the tree.
+        The objective; the layout decides the values of the tree before it.
     solver
         Set up with its limits.
     seconds
-        How long building the model may take.
-
-    Returns
-    -------
-    Solution or None
-        None where there is none with this layout, or where none was found.
+        Limit for building the model.
     """
     try:
         model = ExactModel(dense, seconds=seconds)
@@ -68,7 +59,6 @@ def place(
 
 
 def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
-    """Say how many members of a bundle have their home where; which leaf of a domain stays open."""
     homes = model.variables.homes[index]
     if not homes or any(member not in homes_of for member in bundle.members):
         return
@@ -86,13 +76,12 @@ def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int
 
 
 def _named(dense: Dense, domain: int) -> Home:
-    """A leaf goes by the name of the domain above it."""
     leaf = domain in dense.leaf
     return (int(dense.domains.parent[domain]) if leaf else domain, leaf)
 
 
 def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
-    """The home, else the smallest known domain that holds it: where only the limit counts, that is all there is."""
+    """The home, else the smallest known domain that holds it: where only the limit counts, there is no other."""
     above = ((domain, False) for domain in model.variables.path(home[0]))
     return next((each for each in (home, *above) if each in known), None)
 
@@ -105,13 +94,7 @@ NAMES = ("locality", "span")
 
 
 class TreeMaster:
-    """The master of one instance; who asks has to know that the values before leave no pod out.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    """
+    """The master of one instance; the values before must leave no pod out."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -122,29 +105,16 @@ class TreeMaster:
 
     @cached_property
     def sees_equal_blocks(self) -> bool:
-        """Whether some domains right above leaves are equal, so that counting them together says more than naming."""
+        """Whether some domains right above leaves are equal, so that counting them together tells more than naming."""
         return self.measured is not None and len(self.measured.units()) < len(self.measured.blocks)
 
     def knows(self, criterion: int) -> bool:
-        """Whether it can say anything about a value."""
+        """Whether it has an answer for a value."""
         return self.measured is not None and self.dense.criteria[criterion][0] in NAMES
 
     def bound(self, criterion: int, values: Sequence[int], seconds: float) -> NamedBound | None:
-        """Bound a value among the placements that equal ``values`` on those before it and place everything.
-
-        Parameters
-        ----------
-        criterion
-            Of ``locality`` or ``span``.
-        values
-            Of the answer in hand.
-        seconds
-            How long it may take.
-
-        Returns
-        -------
-        NamedBound or None
-            None where nothing was found out.
+        """Bound a value among the placements that equal ``values`` on those before it and place everything; None: no
+        bound.
         """
         context = tuple(values[:criterion])
         if (criterion, context) not in self._bounds:
@@ -169,7 +139,6 @@ class TreeMaster:
         return None if least is None else least + self.measured.standing[NAMES.index(name)]
 
     def _targets(self, criterion: int, values: Sequence[int]) -> dict[str, int]:
-        """What the values of the tree before a criterion may be at most, without what stands."""
         assert self.measured is not None
         standing = dict(zip(NAMES, self.measured.standing, strict=True))
         pairs = zip(self.dense.criteria[:criterion], values, strict=False)
@@ -185,7 +154,7 @@ class TreeMaster:
         criterion, values
             As for :meth:`bound`, which must have been asked.
         seconds
-            How long it may take without the solver's time.
+            Limit without the time of the solver.
         solver
             For the placement, with its limits.
         """

@@ -1,8 +1,7 @@
-"""Relax and fix: a full cluster is packed leaf by leaf while all pods that nothing ties are packed everywhere at once.
+"""Relax and fix: a full cluster is packed leaf by leaf, and all pods that nothing ties are packed everywhere at once.
 
-Belongs here: what has to lie in one leaf (``packing_problem``), what has been fixed and the room that is left
-(``packing_state``), the integer program of a step (``leaf_program``), and the search (``search``). Does not: packing of
-independent pods alone (``column_generation``), and what the tree costs (``master``).
+``packing_problem`` has the items that one leaf must hold, ``packing_state`` the fixed ones and the room that is left,
+``leaf_program`` the integer program of a step, ``search`` the search.
 """
 
 from __future__ import annotations

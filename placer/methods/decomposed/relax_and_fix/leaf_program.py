@@ -1,29 +1,19 @@
 """The integer program of a step: a few leaves exactly, and everything else as one pool.
 
-In the leaves it is decided which items they hold and how each of their nodes is filled. All other nodes are a *pool*:
-nodes that may be filled alike are counted together, and items that are not fixed yet are there as if their pods were
-loose. So a step sees whether all that is left has room, to the last pod, while it fixes the items of a few leaves.
+All other nodes are a *pool*: nodes that may be filled alike are counted together, and the pods of items that are not
+fixed yet count as loose. So a step sees whether all pods have room while it fixes the items of a few leaves::
 
-============================================ =====================================================================
-variable                                     meaning
-============================================ =====================================================================
-``filled[r, k, f]``                          nodes of kind k in region r of the pool with filling f
-``filled[l, k, f]``                          the same in a leaf l of the step
-``items[l, i]``                              items of kind i in leaf l
-``spare[l, s]``                              loose pods of shape s that leaf l has room for beside them
-``home[p, d]``                               0/1: part p, of which nothing is fixed, has its home in domain d
-``packed[b]``                                gangs of bundle b that are packed, where not all have to be
-============================================ =====================================================================
+    filled[r, k, f]  nodes of kind k with filling f in region r of the pool, or in a leaf r of the step
+    items[l, i]      items of kind i in leaf l
+    spare[l, s]      loose pods of shape s that leaf l has room for next to them
+    home[p, d]       0/1: part p, of which nothing is fixed, has its home in domain d
+    packed[b]        gangs of bundle b that are packed, where not all have to be
 
-==================================================================================== ================================
-row                                                                                  for
-==================================================================================== ================================
-sum over f of ``filled`` = nodes of the kind                                         each region or leaf, each kind
-sum of f[s] filled >= spare[l, s] + sum of i[s] items                                each leaf and shape
-sum of f[s] filled in the pool + spare + sum of i[s] items >= pods of s that are left each shape
-the same over the pool and the leaves of a domain >= what has its home there         each domain and shape
-items[l, i] <= items of the kind that are left; 0 where the part's home is elsewhere  each leaf and kind
-==================================================================================== ================================
+    sum over f of filled = nodes of the kind                                          per region or leaf, and kind
+    sum of f[s] filled >= spare[l, s] + sum of i[s] items                             per leaf and shape
+    sum of f[s] filled in the pool + spare + sum of i[s] items >= pods of s left      per shape
+    the same over the pool and the leaves of a domain >= pods that have their home there  per domain and shape
+    items[l, i] <= items of the kind that are left; 0 where the part's home is elsewhere  per leaf and kind
 
 Source of the method, *relax and fix*: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006),
 section 3.6; there the variables that are not fixed yet are continuous, here they are counts of a smaller program.
@@ -66,13 +56,11 @@ class _Terms:
         self._coefficients: dict[int, list[int]] = defaultdict(list)
 
     def add(self, content: Iterable[tuple[int, int]], variable: IntVar) -> None:
-        """Add a variable, so often for each shape as a content says."""
         for shape, count in content:
             self._variables[shape].append(variable)
             self._coefficients[shape].append(count)
 
     def of(self, shape: int) -> LinearExpr:
-        """The sum for a shape."""
         return LinearExpr.weighted_sum(self._variables[shape], self._coefficients[shape])
 
 
@@ -83,14 +71,12 @@ class _Demand:
         self._certain, self._possible = Counter[int](), _Terms()
 
     def add(self, pods: Mapping[int, int], column: IntVar | None = None) -> None:
-        """Add pods by shape, so often as a variable says where there is one."""
         if column is None:
             self._certain.update(pods)
         else:
             self._possible.add(pods.items(), column)
 
     def of(self, shape: int) -> cp_model.LinearExprT:
-        """The sum for a shape."""
         return self._certain[shape] + self._possible.of(shape)
 
 
@@ -99,10 +85,6 @@ class PackingProgram:
 
     Parameters
     ----------
-    state
-        What is fixed.
-    gangs
-        Whose items and loose pods are to be packed.
     leaves
         The leaves of the step; none: everything is in the pool.
     optional
@@ -141,7 +123,6 @@ class PackingProgram:
         self._rows()
 
     def _items_left(self) -> Counter[ItemKind]:
-        """Kinds of items of these gangs that are not fixed: all of theirs less what is."""
         fixed = Counter(item.kind for items in self.state.fixed.values() for item in items)
         mine = Counter(kind for gang in self.gangs for kind, _ in gang.items)
         return mine - fixed
@@ -151,7 +132,6 @@ class PackingProgram:
         return part.homes if home is None else (home,)
 
     def _home_choices(self, optional: bool) -> dict[tuple[int, int], IntVar]:
-        """Scope and home to whether it has it, where that is open."""
         found = {}
         for scope, homes in self._homes.items():
             if len(homes) > 1 or (optional and not self._problem.homed[scope][1].required):
@@ -159,7 +139,7 @@ class PackingProgram:
         return found
 
     def _regions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Per node the smallest domain that may be somebody's home, or the virtual root."""
+        """Per node the smallest domain that may be a home, or the virtual root."""
         tree = self._problem.dense.domains
         wanted = {home for homes in self._homes.values() for home in homes}
         region = np.full(len(self._problem.dense.nodes), tree.root, dtype=np.int64)
@@ -177,7 +157,7 @@ class PackingProgram:
             self._fill(region, nodes[region], self._in_region[region])
 
     def _fill(self, where: int, nodes: Iterable[int], terms: _Terms) -> None:
-        """Say how nodes of a region, or of a leaf (by its negative number), are filled."""
+        """``where`` is a region, or a leaf by its negative number."""
         for kind, many in sorted(self.state.count(nodes).items()):
             fillings = self.state.fillings[kind]
             if fillings == ((),):
@@ -189,7 +169,6 @@ class PackingProgram:
             self._filled[where, kind] = columns
 
     def _leaf(self, leaf: int) -> None:
-        """Say what a leaf of the step holds."""
         nodes, room = self._problem.leaves[leaf], _Terms()
         self._fill(~leaf, nodes, room)
         most = Counter[int]()
@@ -204,7 +183,6 @@ class PackingProgram:
             self.model.add(room.of(shape) >= held.of(shape))
 
     def _items(self, leaf: int, most: Mapping[int, int]) -> _Terms:
-        """How many items of each kind a leaf holds that has room for so many pods of each shape; their pods."""
         held = _Terms()
         for kind, left in self._left.items():
             many = min([left, *(most.get(shape, 0) // count for shape, count in kind.content)])
@@ -215,7 +193,6 @@ class PackingProgram:
         return held
 
     def _no_more_than_left(self) -> None:
-        """No more items of a kind are in leaves than are left."""
         columns: dict[ItemKind, list[IntVar]] = defaultdict(list)
         for (_, kind), column in self.items.items():
             columns[kind].append(column)
@@ -223,24 +200,21 @@ class PackingProgram:
             self.model.add(LinearExpr.sum(mine) <= self._left[kind])
 
     def _most(self, kind: int) -> Counter[int]:
-        """Shape to how many of them a node of a kind holds at most."""
         most = Counter[int]()
         for filling in self.state.fillings[kind]:
             most |= Counter(dict(filling))
         return most
 
     def _may_be(self, kind: ItemKind, leaf: int) -> bool:
-        """Whether the step may fix items of a kind in a leaf."""
         return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
-        """Only where the home of a part is may its items be."""
         for home in self._homes.get(scope, ()):
             if (scope, home) in self._home and self._problem.within(leaf, home):
                 self.model.add(column <= many * self._home[scope, home])
 
     def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
-        """How many gangs of a bundle are packed, by number of the bundle; what has to be packed gets one home."""
+        """Gangs that must be packed get one home; the others count by bundle."""
         found: dict[int, tuple[IntVar, tuple[PackedGang, ...]]] = {}
         bundles: dict[object, list[PackedGang]] = defaultdict(list)
         groups = self._problem.dense.groups
@@ -262,13 +236,11 @@ class PackingProgram:
         return found
 
     def _home_columns(self, gang: PackedGang) -> list[list[IntVar]]:
-        """Per part of a gang whose home is open, a variable for each home."""
         found = ([self._home.get((part.scope, home)) for home in part.homes] for part in gang.homed)
         columns = ([column for column in each if column is not None] for each in found)
         return [each for each in columns if each]
 
     def _in_queues(self, gang: PackedGang) -> tuple[int, ...]:
-        """What a gang takes of each capability (C11)."""
         dense = self._problem.dense
         taken = [0] * len(dense.queue_rows)
         for index in dense.groups[gang.group].classes:
@@ -291,7 +263,6 @@ class PackingProgram:
                 self.model.add(LinearExpr.weighted_sum(columns, amounts) <= row.room - taken)
 
     def _rows(self) -> None:
-        """What is left has room, everywhere together and in every home."""
         demand = self._demand()
         terms = [*self._in_region.values(), *self._in_leaf.values(), self._held()]
         for shape in range(len(self._problem.shapes)):
@@ -311,12 +282,10 @@ class PackingProgram:
         return demand
 
     def _certain(self) -> list[PackedGang]:
-        """Gangs that are not left out."""
         optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
         return [gang for gang in self.gangs if gang.group not in optional]
 
     def _held(self, domain: int | None = None) -> _Terms:
-        """Pods of the items in leaves of the step: of all, or in a domain of gangs that have their home there."""
         held = _Terms()
         for (leaf, kind), column in self.items.items():
             if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
@@ -324,7 +293,6 @@ class PackingProgram:
         return held
 
     def _home_rows(self, domain: int) -> None:
-        """What has its home in a domain has room there."""
         demand, beside, most = _Demand(), _Demand(), Counter[int]()
         for scope, home in self._homes_within(domain):
             part = self._problem.homed[scope][0]
@@ -340,7 +308,6 @@ class PackingProgram:
             self.model.add(LinearExpr.sum([each.of(shape) for each in room]) >= demand.of(shape))
 
     def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
-        """Scopes, each with every home that it may have in a domain."""
         for scope, homes in self._homes.items():
             for home in homes:
                 if self._problem.within(home, domain):
@@ -357,7 +324,6 @@ class PackingProgram:
         return found
 
     def _asked(self, part: HomedPods) -> Counter[int]:
-        """Pods of a part that have no place, by shape."""
         asked = Counter(part.loose)
         for kind in dict.fromkeys(kind for kind, _ in part.items):
             asked.update({shape: self._left[kind] * count for shape, count in kind.content})
@@ -371,11 +337,9 @@ class PackingProgram:
         Parameters
         ----------
         seconds, work
-            What it may take; ``work`` is deterministic time.
-        seed
-            Of the solver.
+            Limits; ``work`` is deterministic time.
         hint
-            Leaf to what it had.
+            Leaf to its former items.
         """
         for (leaf, kind), column in self.items.items():
             if hint is not None:
@@ -401,7 +365,6 @@ class PackingProgram:
         return self._solver.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
     def _gap(self, hinted: bool) -> float:
-        """How near to the optimum the solver ends."""
         if self._packed:
             return 0.0
         return HINTED_GAP if hinted else GAP
@@ -414,7 +377,7 @@ class PackingProgram:
 
     @property
     def spent(self) -> float:
-        """Deterministic time that the solver took."""
+        """Deterministic time of the solver."""
         return float(self._solver.response_proto.deterministic_time)
 
     def holds(self, kind: ItemKind) -> bool:
@@ -435,14 +398,14 @@ class PackingProgram:
         return found
 
     def fix(self) -> None:
-        """Fix in the state what the leaves of the step hold."""
+        """Fix the items in the leaves of the step in the state."""
         for leaf in self.leaves:
             many = {kind: self._solver.value(column) for (at, kind), column in self.items.items() if at == leaf}
             items = [kind for kind, count in many.items() for _ in range(count)]
             self.state.fix(leaf, items, list(self._nodes_filled(~leaf, self._problem.leaves[leaf])))
 
     def filled(self) -> Iterator[tuple[int, Filling]]:
-        """How each node of the pool is filled, in tree order within a region and kind."""
+        """Filling of each node of the pool, in tree order within a region and kind."""
         nodes: dict[int, list[int]] = defaultdict(list)
         for node in self.state.kind_of:
             nodes[int(self._region[node])].append(node)

@@ -1,4 +1,4 @@
-"""What is fixed so far: items in leaves, and the room that they leave of their nodes."""
+"""The state so far: fixed items in leaves, and the room that they leave of their nodes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ class FixedItem:
 
 
 class PackingState:
-    """Which items are fixed where, which are left, and how nodes may still be filled.
+    """Fixed items, those that are left, and how nodes may still be filled.
 
     Parameters
     ----------
-    problem
-        The instance.
     gangs
-        Those of its gangs that are to be packed.
+        Those of the problem that are to be packed.
 
     Attributes
     ----------
@@ -50,7 +48,7 @@ class PackingState:
     home
         Scope to its home, for parts of which an item is fixed.
     fillings
-        Per number of a kind of nodes what one of them may hold; nodes of a kind may hold the same.
+        Per kind of nodes the possible contents of one of them.
     kind_of
         Node to its kind.
 
@@ -71,7 +69,6 @@ class PackingState:
         self.kind_of = {node: self._kind(node) for node in problem.room}
 
     def _kind(self, node: int) -> int:
-        """Number of what a node may hold now."""
         found = self.problem.fillings(node, self._room[node])
         if found is None:
             raise TooManyFillings
@@ -89,12 +86,8 @@ class PackingState:
 
         Parameters
         ----------
-        leaf
-            Where.
-        items
-            What.
         filled
-            How nodes of the leaf are filled, items and loose pods: each node once, the fillings of its kind.
+            Fillings of the nodes of the leaf, items and loose pods: each node once, the fillings of its kind.
         """
         wanted = Counter[int]()
         for kind in items:
@@ -118,7 +111,7 @@ class PackingState:
         return next(home for home in part.homes if self.problem.within(leaf, home))
 
     def _dealt(self, filled: Iterable[tuple[int, Filling]], wanted: Counter[int]) -> Iterator[tuple[int, int, int]]:
-        """Deal pods of items out to nodes, to as few as can be: what a node has room for beside them stays open."""
+        """To as few nodes as possible: room next to the items is left open."""
         volume, nodes = self.problem.volume, dict(filled)
         wanted = +wanted
 
@@ -134,7 +127,7 @@ class PackingState:
             wanted = +wanted
 
     def _take(self, item: FixedItem, sign: int) -> None:
-        """Take the room of an item (1), or give it back (-1)."""
+        """``sign`` -1 gives the room of an item back."""
         for node, shape, count in item.places:
             request = self.problem.shapes[shape][0]
             room = zip(self._room[node], request, strict=True)
@@ -142,7 +135,7 @@ class PackingState:
             self.kind_of[node] = self._kind(node)
 
     def free(self, leaves: Iterable[int]) -> dict[int, Counter[ItemKind]]:
-        """Give back the items that are fixed in some leaves; return leaf to what it had."""
+        """Free the items in some leaves; return leaf to its items."""
         had = {}
         for leaf in leaves:
             items = self.fixed.pop(leaf, ())
@@ -154,7 +147,7 @@ class PackingState:
         return had
 
     def free_part(self, scope: int) -> None:
-        """Give back all items of a part that has a home."""
+        """Free all items of a part that has a home."""
         for leaf, items in list(self.fixed.items()):
             mine = [item for item in items if item.kind.scope == scope]
             for item in mine:
@@ -170,7 +163,7 @@ class PackingState:
         self.home = {scope: home for scope, home in self.home.items() if scope in still}
 
     def copy(self) -> PackingState:
-        """The same state, which changes by itself."""
+        """An independent copy."""
         other = copy(self)
         other.left, other.fixed, other.home = Counter(self.left), dict(self.fixed), dict(self.home)
         other._room, other.kind_of = dict(self._room), dict(self.kind_of)

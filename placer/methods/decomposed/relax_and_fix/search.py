@@ -1,12 +1,11 @@
 """Relax and fix, then fix and optimise: the search over steps of :mod:`leaf_program`.
 
-First leaves are looked at one after another, a few in a step, and the most items that they can hold is fixed there
-while everything that is left still has room. Loose pods are never fixed, so that what decides in a full cluster stays
-open to the end. Where items are left, steps free what some leaves hold, or a whole gang with its home, and decide it
-anew; what makes less fit is taken back. In the end loose pods fill the nodes, in one program.
+First a few leaves at a time get the most items that they can hold while everything else still has room. Loose pods are
+never fixed. Then steps free the items of some leaves, or a whole gang with its home, and decide them again; a result
+with fewer items is undone. In the end loose pods fill the nodes, in one program.
 
-Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix; what
-follows is fix-and-optimise, Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009).
+Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix;
+Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): fix-and-optimise.
 """
 
 from __future__ import annotations
@@ -85,29 +84,23 @@ def relaxed_and_fixed(
     workers: int,
     seed: int,
 ) -> tuple[Solution | None, float]:
-    """Pack gangs of a priority, and of higher ones, anew.
+    """Pack gangs of a priority, and of higher ones, again.
 
     Parameters
     ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
     priority
-        Whose gangs are packed. Gangs of higher priorities that are placed stay so, somewhere.
+        That of the gangs. Gangs of higher priorities that are placed stay so, somewhere.
     stays
         Groups of lower priorities that stay where they are; the others are left out.
     seconds, work
-        What it may take; ``work`` is deterministic time.
+        Limits; ``work`` is deterministic time.
     workers
         Searches at once, in different orders; all end when one has packed everything.
-    seed
-        Of the solver, and of the order of leaves.
 
     Returns
     -------
     tuple[Solution | None, float]
-        A solution that keeps all rules, which may be worse, or None; and the deterministic time it took.
+        Keeps all rules, may be worse, or None; and the deterministic time.
     """
     problem = make_packing_problem(dense, solution, priority, stays)
     if problem is None:
@@ -137,7 +130,6 @@ class _RelaxAndFix:
         return self._done.is_set() or time.monotonic() >= self._end or self.spent >= self._work
 
     def run(self) -> PackingState | None:
-        """Choose gangs and fix their items; None where that is too large, or was given up."""
         best: PackingState | None = None
         gangs = self._gangs(self.problem.gangs)
         while gangs is not None:
@@ -151,7 +143,6 @@ class _RelaxAndFix:
         return best
 
     def _packed(self, gangs: Sequence[PackedGang]) -> PackingState:
-        """The best of some attempts, which end where one has fixed all or an item has no room anywhere."""
         best, in_vain = self._attempt(gangs), 0
         while best.unfixed and in_vain < ATTEMPTS and not self._over and not self._nowhere(best):
             state = self._attempt(gangs)
@@ -160,7 +151,6 @@ class _RelaxAndFix:
         return best
 
     def _gangs(self, among: Sequence[PackedGang]) -> list[PackedGang] | None:
-        """Gangs that have room together, those that weigh most, as far as a pool can tell."""
         try:
             state = PackingState(self.problem, among)
         except TooManyFillings:
@@ -171,7 +161,7 @@ class _RelaxAndFix:
         return choice.chosen() if self._solve(choice, CHOOSING_WORK) else None
 
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
-        """Kinds of items that are left and that no leaf holds even if it is empty: a pool cannot tell."""
+        """Kinds of items that no leaf holds even if it is empty: a pool cannot tell."""
         for kind in sorted(+state.left):
             known = kind in self._somewhere or kind in self._impossible
             if not known and not self._fits_somewhere(kind, state):
@@ -179,7 +169,6 @@ class _RelaxAndFix:
         return self._impossible & set(+state.left)
 
     def _fits_somewhere(self, kind: ItemKind, state: PackingState) -> bool:
-        """Whether some leaf holds an item of a kind alone; leaves of equal nodes are looked at once."""
         gang = next(gang for gang in state.gangs if kind in _kinds(gang))
         empty = PackingState(self.problem, [gang])
         known: set[tuple[tuple[int, int], ...]] = set()
@@ -195,13 +184,11 @@ class _RelaxAndFix:
         return self._over  # nothing is said where there was no time to look
 
     def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
-        """Fix as many items as can be in one order of the leaves."""
         state = PackingState(self.problem, gangs)
         self._construct(state)
         return self._improve(state)
 
     def _too_large(self, state: PackingState) -> bool:
-        """Whether the pool has too many variables."""
         parts = [part for part, _ in self.problem.homed.values()]
         homes = {home for part in parts for home in part.homes}
         counts = state.count(self.problem.room)
@@ -217,7 +204,6 @@ class _RelaxAndFix:
         return found
 
     def _construct(self, state: PackingState) -> None:
-        """Fix items leaf after leaf, until none is left or several steps have found no room for any."""
         in_vain = 0
         for leaves in self._batches(state):
             if not state.unfixed or self._over or in_vain == IN_VAIN:
@@ -229,7 +215,6 @@ class _RelaxAndFix:
             in_vain = in_vain + 1 if state.unfixed == before else 0
 
     def _batches(self, state: PackingState) -> list[list[int]]:
-        """Leaves of each step: neighbours in the tree, domains in a random order."""
         tree = self.problem.dense.domains
         siblings: dict[int, list[int]] = defaultdict(list)
         for leaf in self.problem.leaves:
@@ -251,14 +236,12 @@ class _RelaxAndFix:
         return found
 
     def _columns(self, state: PackingState, leaf: int, items: int) -> int:
-        """Variables of a leaf in a step that may fix so many kinds of items there."""
         kinds = state.count(self.problem.leaves[leaf])
         return items + sum(len(state.fillings[kind]) for kind in kinds)
 
     def _improve(self, state: PackingState) -> PackingState:
-        """Free what some leaves hold, and decide it anew, as long as that brings something now and then.
-
-        What stays left counts more and more, until it drives out what has a place elsewhere (guided local search).
+        """Items that are left count more and more, until they drive out others that fit elsewhere (guided local
+        search).
         """
         best, idle = state, 0
         while best.unfixed and idle < IDLE_STEPS and not self._over:
@@ -278,12 +261,11 @@ class _RelaxAndFix:
         return best
 
     def _missed(self, state: PackingState) -> int:
-        """Worth of what is left, more where it was left before."""
         worth = self.problem.worth_of
         return sum(many * (1 + self._blamed[kind.content]) * worth(kind) for kind, many in (+state.left).items())
 
     def _opened(self, state: PackingState) -> list[int]:
-        """Leaves for a step: some where an item that is left may be, some anywhere, with much room rather.
+        """Some leaves where an item that is left may be, some anywhere, those with much room rather.
 
         A part that has a home may get another one: then nothing of it stays fixed.
         """
@@ -303,7 +285,6 @@ class _RelaxAndFix:
         return self._as_many_as_fit(state, dict.fromkeys(chain.from_iterable(pairs)))
 
     def _as_many_as_fit(self, state: PackingState, leaves: Iterable[int | None]) -> list[int]:
-        """The first leaves of some, for a step of the usual size."""
         found: list[int] = []
         size = 0
         for leaf in leaves:
@@ -316,7 +297,6 @@ class _RelaxAndFix:
         return found
 
     def _rehomed(self, state: PackingState, scope: int) -> list[int]:
-        """Free a part that has a home, and open leaves of any home it may have."""
         state.free_part(scope)
         leaves = self._leaves_of(self.chance.choice(self.problem.homed[scope][0].homes))
         return self.chance.sample(leaves, min(MOST_LEAVES, len(leaves)))
@@ -325,7 +305,6 @@ class _RelaxAndFix:
         return [leaf for leaf in self.problem.leaves if self.problem.within(leaf, domain)]
 
     def _open_room(self, state: PackingState, leaf: int) -> int:
-        """Volume of the loose pods that a leaf may hold, and 1."""
         volume = self.problem.volume
         nodes = state.count(self.problem.leaves[leaf])
         most = {
@@ -335,7 +314,6 @@ class _RelaxAndFix:
         return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
     def placed(self, state: PackingState) -> Solution | None:
-        """Place the loose pods of gangs of which all items are fixed; give all their pods by name."""
         whole = state.whole()
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, LAST_WORK):
@@ -349,7 +327,7 @@ class _RelaxAndFix:
         loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
 
         def order(pair: tuple[HomedPods, bool]) -> tuple[int, bool, int]:
-            """Small homes first; then what wants to be near, and more of it, is dealt neighbours."""
+            """Small homes first; then parts that should be near, larger ones first, are dealt neighbours."""
             home = homes.get(pair[0].scope, tree.root)
             return int(tree.end[home] - tree.begin[home]), not pair[1], -sum(pair[0].loose.values())
 
@@ -359,7 +337,6 @@ class _RelaxAndFix:
 
     @staticmethod
     def _slots(program: PackingProgram) -> dict[int, list[int]]:
-        """Shape to the nodes that have room for a loose pod of it, each so often, in tree order."""
         slots: dict[int, list[int]] = defaultdict(list)
         for node, filling in sorted(program.filled()):
             for shape, count in filling:
@@ -368,19 +345,15 @@ class _RelaxAndFix:
 
 
 def _kinds(gang: PackedGang) -> set[ItemKind]:
-    """Kinds of the items of a gang."""
     return {kind for kind, _ in gang.items}
 
 
 class _Dealer:
-    """Gives pods of gangs to places of their shapes."""
-
     def __init__(self, problem: PackingProblem) -> None:
         self._problem = problem
         self.found = Counter[tuple[int, int]]()
 
     def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
-        """Deal the pods of a gang's items."""
         for (_, classes), item in zip(gang.items, items, strict=True):
             places: dict[int, list[int]] = defaultdict(list)
             for node, shape, count in item.places:
@@ -388,7 +361,6 @@ class _Dealer:
             self._deal(classes, places)
 
     def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
-        """Deal the loose pods of a part, within its home where it has one, and take the places away."""
         tree = self._problem.dense.domains
         places: dict[int, list[int]] = {}
         for shape, count in part.loose.items():
