@@ -1,16 +1,9 @@
 """Linear expressions and integer programs in whole numbers, for every solver.
 
-A program maximises c v where G v <= h (or = h) and 0 <= v <= u, all numbers integers. For any prices y, at least 0 for
-the rows with <=, weak duality bounds it::
-
-    c v  <=  y h + sum over columns j of u(j) max(0, c(j) - sum over rows i of y(i) G(i, j))
-
-GLOP is asked for prices only. They are rounded to fractions with one denominator and the right hand side is exact, so
-errors of floats make a bound weaker, never wrong. Points of the relaxation come from HiGHS and prove nothing; the
-bound of its branch and cut (:meth:`IntegerProgram.branched`) is as exact as floats are.
-
-Source: Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear programming" (2004), with integers in
-place of directed rounding.
+A program maximises c v where G v <= h (or = h) and 0 <= v <= u. Weak duality bounds it for any prices y, at least 0 for
+the rows with <=: c v <= y h + sum over columns j of u(j) max(0, c(j) - y G(j)). GLOP gives prices, which are rounded to
+fractions with one denominator; the right hand side is exact, so errors of floats make a bound weaker, never wrong
+(Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear programming", 2004).
 """
 
 from __future__ import annotations
@@ -260,12 +253,12 @@ class IntegerProgram:
     ) -> Branched:
         """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
+        Its bound is as exact as floats are; where ``nodes`` ends it, the answer is the same on every machine.
+
         Parameters
         ----------
         start
             Value of each column to start from; None: none.
-        seconds, nodes
-            Limits; where ``nodes`` ends it, the answer is the same on every machine.
         seed
             0 .. 2^31 - 1.
         ended
@@ -397,7 +390,6 @@ def certified(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int
 
 
 def _rounded(prices: Sequence[float]) -> Iterator[tuple[list[int], int]]:
-    """The prices as integers over a common denominator: as they are, and as simple fractions if there is one."""
     yield [round(price * FINE) for price in prices], FINE
     simple = [Fraction(price).limit_denominator(SIMPLE) for price in prices]
     unit = math.lcm(*(price.denominator for price in simple))

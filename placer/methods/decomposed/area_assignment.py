@@ -1,15 +1,8 @@
 """AppGroups by area: the zone of each, decided for many at once, and its nodes there.
 
-Calls between zones cost ten to a hundred times those within one, so first every AppGroup must lie in one zone. In a
-full cluster that is a packing problem, in which steps of a few pods fail: an AppGroup on the move lies in two zones and
-costs more. Three small programs solve it:
-
-1. *Splits*: the cheapest ways to part an AppGroup over nodes (:mod:`placer.bounds.splits`).
-2. *Assignment* of AppGroups to areas (zones) by the room of an area in sum; random among equal costs.
-3. *Packing* of an area: parts for each AppGroup, a node for each part (:mod:`placer.methods.decomposed.area_program`).
-
-Where it is small, one program assigns and packs several areas at once. An AppGroup of too many parts has a few splits,
-found one by one, and its area is packed node by node.
+Steps of a few pods fail where calls between zones are dear: an AppGroup on the move lies in two zones and costs more.
+Three small programs are asked instead: *splits* part an AppGroup over nodes (:mod:`placer.bounds.splits`), *assignment*
+gives it an area by the room of areas in sum, *packing* gives each part a node (``area_program``).
 """
 
 from __future__ import annotations
@@ -104,17 +97,7 @@ class AreaAssignment:
     def proposed(self, solution: Solution, seconds: float, seed: int) -> Solution | None:
         """Assign the AppGroups of some areas again, and pack these areas: first of all areas, then of some.
 
-        Parameters
-        ----------
-        solution
-            Keeps all rules.
-        seconds
-            Limit, about.
-
-        Returns
-        -------
-        Solution | None
-            Keeps all rules, better or worse; None where none was found. ``spent`` grows by the deterministic time.
+        Returns a solution that keeps all rules, better or worse, or None; ``spent`` grows by the deterministic time.
         """
         end, before = time.monotonic() + seconds, self.splits.spent
         state = IncumbentState(self.dense, solution)
@@ -145,7 +128,6 @@ class AreaAssignment:
         return {int(self.network.area[node]) for node in nodes}
 
     def _chosen(self, state: IncumbentState, here: Mapping[int, set[int]]) -> list[int]:
-        """All areas the first time, then those of an AppGroup that costs more than alone, and some others."""
         self.attempts += 1
         if self.attempts == 1:
             return sorted(self.nodes)
@@ -182,7 +164,6 @@ class AreaAssignment:
     def _mended(
         self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution, end: float
     ) -> Solution | None:
-        """Areas whose AppGroups cannot be packed together are tried with some of the others."""
         others = sorted(set(home.values()).difference(failed))
         areas = sorted({*failed, *self.random.sample(others, min(MENDED_WITH, len(others)))})
         apps = [app for app, area in home.items() if area in areas]
@@ -365,7 +346,6 @@ class _Packing:
 
 
 def _parts(model: cp_model.CpModel, request: IntArray, room: list[int], parts: int) -> list[list[cp_model.IntVar]]:
-    """Parts are equal, so the first pod is in the first one, and so on."""
     there = [[model.new_bool_var("") for _ in range(parts)] for _ in request]
     for number, row in enumerate(there):
         model.add_exactly_one(row[: number + 1])
@@ -377,7 +357,6 @@ def _parts(model: cp_model.CpModel, request: IntArray, room: list[int], parts: i
 
 
 def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:
-    """AppGroup to its classes, of those that may take part."""
     found: dict[int, list[int]] = defaultdict(list)
     for each in network.workloads:
         found[each.app].extend(each.classes)
@@ -400,7 +379,6 @@ def _fewest_parts(demand: IntArray, widest: Sequence[int]) -> int:
 
 
 def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], asked: IntArray, room: list[int]) -> None:
-    """``asked`` has the shape (variables, resources)."""
     for resource, most in enumerate(room):
         if asked[:, resource].any():
             amounts = asked[:, resource].tolist()

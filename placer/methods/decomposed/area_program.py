@@ -1,16 +1,7 @@
-"""Area and parts of each AppGroup, and how nodes hold the parts: one integer program.
+"""Area and parts of each AppGroup, and how nodes hold the parts: one integer program (``models/decomposed.md``).
 
-Nodes of an area with the same room are one kind, and parts with the same request one size::
-
-    lies[app, area]            the AppGroup lies there; each lies in one area
-    uses[app, area, part]      so often; of each type of pods as many as there are, where it lies
-    filled[area, kind, slots]  so many nodes have these slots, a maximal multiset of sizes that fits on such a node
-    per area and size          no more parts than slots
-    least                      calls between parts, times the cost of a call between two nodes of the area
-
-The relaxation is nearly whole: its bound is the sum of the cheapest splits wherever these can be packed.
-
-Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961), for the slots.
+Nodes of an area with the same room are one kind, parts with the same request one size. The relaxation is nearly whole:
+its bound is the sum of the cheapest splits wherever these can be packed.
 """
 
 from __future__ import annotations

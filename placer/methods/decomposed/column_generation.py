@@ -1,11 +1,8 @@
 """Column generation over fillings of nodes, for queues of independent pods on nodes that differ.
 
-A column per kind of nodes and filling: the number of nodes filled like that; a column per shape: the pods placed, at
-most those in the fillings and those there are. The linear relaxation over the known fillings prices pods, and a
-knapsack per kind finds fillings that are worth more than a node of the kind costs. Prices jump at first, so knapsacks
-are asked at prices between those of the program and the best ones so far.
-
-The solution is nearly whole: the whole parts are taken, and the few nodes that are left get whole numbers of the same
+The linear relaxation over the known fillings prices pods, and a knapsack per kind of nodes finds fillings that are
+worth more than such a node costs. Prices jump at first, so knapsacks are asked at prices between those of the program
+and the best ones so far. Of the solution the whole parts are taken; the nodes that are left get whole numbers of
 fillings.
 
 Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); smoothing of
@@ -56,21 +53,9 @@ PROGRAM_WORK = 0.01
 def refilled(
     dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
 ) -> tuple[Solution, float]:
-    """Place the independent pods again, all nodes at once.
+    """Place the independent pods again, all nodes at once; those of higher priorities come first.
 
-    Parameters
-    ----------
-    solution
-        Keeps all rules; its other pods stay where they are.
-    priority
-        Decides whose pods count: those of higher priorities come first, those of lower ones take the rest.
-    seconds, work
-        Limits; ``work`` is deterministic time.
-
-    Returns
-    -------
-    tuple[Solution, float]
-        Keeps all rules, may be worse; the deterministic time.
+    Returns a solution that keeps all rules, better or worse, and the deterministic time.
     """
     problem = make_filling_problem(dense, solution, priority)
     if problem is None:
@@ -152,8 +137,6 @@ class _ColumnGeneration:
                 return
 
     def _priced(self, prices: IntArray, master: _Master, effort: int) -> tuple[bool, float]:
-        """Say whether a filling is new and worth its node, and give the bound of the prices."""
-
         def ask(kind: int) -> tuple[int, IntArray, float]:
             bound, worth = self.pricing.relaxed(kind, prices)
             most = self.problem.most[:, kind]
@@ -169,7 +152,6 @@ class _ColumnGeneration:
         return new, bound
 
     def _portions(self) -> IntArray:
-        """Fill all nodes in portions by the prices of all room in sum; return those of pods."""
         problem = self.problem
         prices, worth = self._aggregated()
         left, nodes = problem.size.copy(), problem.counts

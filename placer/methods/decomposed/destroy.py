@@ -1,11 +1,8 @@
 """Destroy operators: the nodes that are freed next, and the waiting groups that take part.
 
-An operator aims at one kind of gain: stranded room, a scope that is wider than it need be, calls that cost more than
-they must, a domain that is hardly used. All draw at random by the possible gain, and operators whose repairs gained
-something are drawn more often.
-
-Source: Ropke and Pisinger, "An Adaptive Large Neighborhood Search Heuristic for the Pickup and Delivery Problem with
-Time Windows", Transportation Science 40 (2006).
+All draw at random by the possible gain, and operators whose repairs gained something are drawn more often (Ropke and
+Pisinger, "An Adaptive Large Neighborhood Search Heuristic for the Pickup and Delivery Problem with Time Windows",
+2006).
 """
 
 from __future__ import annotations
@@ -45,16 +42,12 @@ Operator = Callable[[int, BoolArray, list[int]], IntArray]
 
 
 class Neighbourhood(NamedTuple):
-    """Nodes that are freed, and the groups that take part.
+    """Nodes that are freed, ascending, and the groups that take part.
 
     Parameters
     ----------
     operator
         Number of the operator that chose it.
-    nodes
-        Indices, ascending.
-    pending
-        Groups that wait and take part.
     fixed
         Groups that are left as they are, also on the nodes.
     chains
@@ -185,7 +178,6 @@ class PendingGroups:
         return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
 
     def _room(self, incumbent: IncumbentState, nodes: IntArray) -> IntArray:
-        """Free room, and the pods of lower priority: int64, shape (resources,)."""
         room: IntArray = incumbent.free[nodes].sum(axis=0)
         for (index, _), count in incumbent.there(nodes.tolist()).items():
             one = self.dense.classes[index]
@@ -258,8 +250,6 @@ class AppGroupNodes:
             bool, shape (nodes,): nodes that may be freed.
         room
             float, shape (nodes,), above 0: free room of each node.
-        groups
-            Those that wait.
         least
             int64, shape (groups, resources): least room that each needs.
         """
@@ -283,13 +273,7 @@ class AppGroupNodes:
     def around_dear(
         self, incumbent: IncumbentState, size: int, allowed: BoolArray, room: FloatArray, locked: Collection[int]
     ) -> tuple[int, IntArray] | None:
-        """An AppGroup drawn by the excess cost of its calls, its nodes and others; None where no cost is in excess.
-
-        Parameters
-        ----------
-        locked
-            Groups that may not take part; the others are as for :meth:`around_waiting`.
-        """
+        """An AppGroup drawn by the excess cost of its calls, its nodes and others; None where no cost is in excess."""
         assert incumbent.communication is not None
         others = frozenset(locked)
         costs = incumbent.communication.costs.items()
@@ -444,7 +428,6 @@ class DestroyOperators:
         return self._above(int(self.dense.leaf[node]))
 
     def _limits(self, group: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold pods that wait; where only those with company may, just these."""
         begin, end = self.dense.domains.begin, self.dense.domains.end
         for scope in self._scopes_of_a_pod(group):
             tops = self.dense.limit_domains(scope)
@@ -490,7 +473,6 @@ class DestroyOperators:
         return self._leaves(size, allowed, waiting) if found is None else found[1]
 
     def _a_dear_app_alone(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """Few pods on more nodes: groups outside the AppGroup are fixed."""
         assert self.apps is not None
         found = self.apps.around_dear(self.incumbent, size, allowed, self._stranded(), self.locked)
         if found is None:
@@ -543,7 +525,6 @@ class DestroyOperators:
         return np.concatenate((here, there, self._cells(even, rest, size - len(here) - len(there))))
 
     def _target(self, scope: int, mine: IntArray) -> int:
-        """For ``locality`` a lower domain that could hold the scope, for ``span`` the one it is in."""
         tree = self.dense.domains
         common = self.dense.common(mine.tolist())
         home = tree.root if common is None else common
@@ -587,7 +568,6 @@ class DestroyOperators:
     # What is hardly used
 
     def _hardly_used(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """A domain that was empty before and holds little, and others with room for its pods."""
         busy = (self.incumbent.used & ~self.dense.node_used).astype(np.int64)
         tree = self.dense.domains
         opened = tree.sums(busy)

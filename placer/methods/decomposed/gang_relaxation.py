@@ -1,9 +1,7 @@
-"""Gangs that are placed pod by pod inside the search: an instance without all or nothing, and the way back.
+"""An instance without all or nothing for gangs, and the way back: gangs placed pod by pod inside the search.
 
-A step looks at a few nodes and can admit no gang whose room lies in pieces on the whole cluster. Here gangs may have a
-part of their pods, so each piece of room counts, and a gang grows over many steps. Pods of one shape that nothing ties
-to a domain are one class; the gangs that become whole are chosen afterwards, those that weigh most together. Pods of a
-subgroup with a tier limit stay together; without one its gang is lost, so it weighs as much as the gang.
+A step looks at a few nodes and can admit no gang whose room lies in pieces on the whole cluster. Here each piece
+counts, a gang grows over many steps, and the gangs that become whole are chosen afterwards.
 """
 
 from __future__ import annotations
@@ -43,14 +41,8 @@ class GangRelaxation:
 
     Gangs that need all of their pods are relaxed: of this priority each that does not run in part, of higher priorities
     those that are whole; but none whose pods let pods of others in (C12, C14), and without neighbours none with a tier
-    limit but no subgroups. Lower priorities are left out, except those that let others in.
-
-    Attributes
-    ----------
-    dense
-        The relaxed instance: its values are those before the value, and then ``placed`` of the priority.
-    gangs
-        The groups of the instance that are relaxed.
+    limit but no subgroups. Lower priorities are left out, except those that let others in. ``dense`` is the relaxed
+    instance, ``gangs`` are the relaxed groups.
     """
 
     def __init__(self, dense: Dense, criterion: int, solution: Solution) -> None:

@@ -13,14 +13,8 @@ __all__ = ["IncumbentState"]
 class IncumbentState(PartialSolution):
     """A solution that keeps all rules, the room that it leaves of every node, and its values.
 
-    Who proposes a change decides which pods kubelets admit (C10); zones are not replayed here.
-
-    Attributes
-    ----------
-    solution
-        Read-only for others; a change binds its pods of a node after those that were there.
-    values
-        As :func:`placer.dense.score_solution` gives them.
+    Who proposes a change decides which pods kubelets admit (C10); zones are not replayed here. ``solution`` is
+    read-only for others; a change binds its pods of a node after those that were there.
     """
 
     def __init__(self, dense: Dense, solution: Solution) -> None:

@@ -1,12 +1,9 @@
 """Large neighbourhood search: a few leaves at a time are freed and decided again, several subproblems at once.
 
-A step frees the new pods of some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with
-all else fixed (``repair``). Its result is accepted unless it is worse. Subproblems that run at the same time share no
-node, no AppGroup and no group but those of independent pods, and none asks anything of pods of another, so each result
-is independent of the others; of an independent pod that several have placed, one place is kept. Subproblems grow
-while they are solved to the end and shrink when they are not.
-
-Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+Subproblems that run at the same time share no node, no AppGroup and no group but those of independent pods, and none
+asks anything of pods of another, so each result is independent of the others; of an independent pod that several have
+placed, one place is kept (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
+Problems", 1998).
 """
 
 from __future__ import annotations
@@ -56,15 +53,7 @@ StepLimits = Callable[[float], tuple[float, float] | None]
 
 
 class WorkerPool:
-    """The workers that repair: an executor that is opened when it is needed, and again when it breaks down.
-
-    Parameters
-    ----------
-    name
-        As :func:`placer.executors.open_executor` takes it.
-    workers
-        Most repairs at once.
-    """
+    """The workers that repair: an executor that is opened when it is needed, and again when it breaks down."""
 
     def __init__(self, name: str, workers: int) -> None:
         self.name, self.workers = name, workers
@@ -125,14 +114,7 @@ class _RunningRepair:
 
 
 class LargeNeighbourhoodSearch:
-    """Steps on one value, each from the solution that those before have made.
-
-    Parameters
-    ----------
-    criterion
-        The value that is to get better; those before it never get worse.
-    solution
-        The start.
+    """Steps on one value, each from the solution that those before have made; values before it never get worse.
 
     Attributes
     ----------

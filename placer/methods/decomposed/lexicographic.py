@@ -81,25 +81,8 @@ FEW_NODES = 96
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     """Find a placement near the best one, of a cluster of any size, and prove as much as possible.
 
-    Parameters
-    ----------
-    options
-        Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
-        the same events.
-    emit
-        Gets every better solution at once, and every bound.
-
-    Returns
-    -------
-    str
-        ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: no limit was set, and the
-        whole model would be too large for a proof.
-
-    Raises
-    ------
-    SolverFault
-        The solver called a model infeasible or invalid that has a solution, or proved a bound that does not hold; or
-        the executor breaks down again and again.
+    As :func:`placer.methods.exact.search.search`; without a limit it returns ``finished`` where the whole model would
+    be too large for a proof. SolverFault also where the executor breaks down again and again.
     """
     pool = WorkerPool("inline" if options.workers == 1 else options.executor, options.workers)
     try:
@@ -172,7 +155,6 @@ class DecomposedSearch(ExactSearch):
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
 
     def _of_gangs(self, criterion: int) -> list[Callable[[int, float], bool]]:
-        """Where little waits, moving a few gangs comes before packing all of them."""
         known = self._known_bounds(criterion)
         waits = min(known, default=math.inf) - self.values[criterion]
         little = waits <= LITTLE_WAITS * self.values[criterion]
@@ -409,11 +391,8 @@ class DecomposedSearch(ExactSearch):
     def _run(
         self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
-        """Make steps within a budget, longer as long as the foremost value gets better; ``heard`` gets each gain.
-
-        The budget is work, whatever the number of workers. Several also end after the seconds that one would need for
-        it,
-        since steps may hang on more than their work (a busy machine, a slow executor).
+        """The budget is work; several workers also end after the seconds that one would need for it, since steps may
+        hang on more than their work (a busy machine, a slow executor).
         """
         alone, most, last = self.options.workers == 1, budget, time.monotonic()
 
@@ -472,12 +451,8 @@ class DecomposedSearch(ExactSearch):
         return self.solution.only(lambda index, _: classes[index].group not in lower)
 
     def _lower(self, criterion: int) -> frozenset[int]:
-        """Groups of priorities below that of a value, as far as no other pod may need them.
-
-        Their pods would hide the room that is stranded, and a gang that is held elsewhere would have to stay whole.
-        Pods
-        that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12, C14) are
-        kept.
+        """Pods of lower priorities would hide the room that is stranded, and a gang that is held elsewhere would have
+        to stay whole. Those that others may need are kept: by calls (C8), kubelets (C10), or neighbours (C12, C14).
         """
         dense, counted = self.dense, self._to(criterion)
         if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):

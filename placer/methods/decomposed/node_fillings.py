@@ -1,8 +1,7 @@
 """Fillings of nodes: the multisets of pods that one node can hold, and the best one for given prices of pods.
 
-For independent pods and nodes that differ the queue is a cutting-stock problem in several resources: nodes of equal
-room are one kind of stock, pods of equal demands one kind of item, a filling is a pattern. There are too many fillings
-to list; :mod:`placer.methods.decomposed.column_generation` asks for those that its prices favour.
+The queue is a cutting-stock problem: nodes of equal room are one kind of stock, pods of equal demands one kind of item,
+a filling is a pattern, and :mod:`placer.methods.decomposed.column_generation` asks for the best ones.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ class FillingProblem:
     Parameters
     ----------
     classes
-        Per shape its classes, those that are bound first in front.
+        Per shape, those that are bound first in front.
     size
-        int64, shape (shapes,): pods of each shape, placed ones included.
+        int64, shape (shapes,): placed pods included.
     gain
         int64, shape (shapes,): worth of a placed pod.
     request
         int64, shape (shapes, resources).
     nodes
-        Per kind the indices of its nodes.
+        Per kind.
     room
         int64, shape (kinds, resources): room of a node for these pods.
     most
-        int64, shape (shapes, kinds): most pods of the shape on one node of the kind.
+        int64, shape (shapes, kinds): most pods on one node.
     queues
         Per capability (C11): shape to the request of a pod, and the room.
     held
@@ -221,23 +220,18 @@ class Pricing:
     def best(
         self, kind: int, prices: IntArray, most: IntArray, worth: npt.NDArray[np.float64], seed: int, effort: int = 1
     ) -> tuple[IntArray, float]:
-        """Find a filling of a kind of nodes.
+        """Find a filling of a kind of nodes: int64, shape (shapes,), and the deterministic time.
 
         Parameters
         ----------
         prices
             int64, shape (shapes,), at least 0: worth of a pod.
         most
-            int64, shape (shapes,): most pods of each shape.
+            int64, shape (shapes,).
         worth
             float64, shape (resources,): prices of room, which decide the shapes that are looked at.
         effort
             Factor for candidates and time.
-
-        Returns
-        -------
-        tuple[IntArray, float]
-            int64, shape (shapes,), and the deterministic time.
         """
         from ortools.sat.python import cp_model
 

@@ -1,8 +1,7 @@
 """The model of pooled pods solved by branch and cut, with HiGHS: it often proves where CP-SAT is slow.
 
 The time to a good placement is chance, so each worker has a tree with a seed of its own, and the first one to prove its
-best ends all. Every other tree starts without the known placement: some trees end sooner so, others later.
-Solutions keep all rows in whole numbers. The bound is one of floats, and holds within :data:`SLACK`.
+best ends all. Every other tree starts without the known placement. The bound is one of floats, within :data:`SLACK`.
 """
 
 from __future__ import annotations
@@ -37,19 +36,7 @@ MOST_TREES = 4
 
 @dataclass(frozen=True)
 class BranchedSolution:
-    """The answer of branch and cut.
-
-    Parameters
-    ----------
-    solution
-        The best one found; None: none was.
-    bound
-        Lower bound of the value; None: unknown.
-    optimal
-        Whether the solution is as good as the bound.
-    work
-        Deterministic time.
-    """
+    """The answer of branch and cut; ``work`` is deterministic time."""
 
     solution: Solution | None
     bound: int | None
@@ -68,7 +55,7 @@ def branch_and_cut(
     workers: int,
     seed: int,
 ) -> BranchedSolution:
-    """Minimise the objective of a model.
+    """Minimise the objective of a model; SolverFault where the solver says that there is no solution.
 
     Parameters
     ----------
@@ -82,11 +69,6 @@ def branch_and_cut(
         Limits; with one worker nothing depends on the clock before the seconds are over.
     workers
         Trees at once, at most :data:`MOST_TREES`.
-
-    Raises
-    ------
-    SolverFault
-        The solver says that there is no solution.
     """
     program, columns = model.as_integer_program(value)
     best = max(known, default=-math.inf)

@@ -1,7 +1,6 @@
 """Homes decided again, a few leaves at a time: large neighbourhood search on the model of pooled pods.
 
-A step fixes the homes in other leaves and the pods on their nodes; all other homes are decided together with pods that
-no leaf ties. A step on all leaves is the whole model, and its optimum is one.
+A step fixes the homes in other leaves and the pods on their nodes; on all leaves it is the whole model.
 """
 
 from __future__ import annotations
@@ -55,14 +54,10 @@ class _SolvedStep:
 
 
 class PooledSearch:
-    """Steps on one value of an instance of which everything is placed.
+    """Steps on one value of an instance of which everything is placed; :meth:`PooledModel.knows` must hold.
 
     Parameters
     ----------
-    dense
-        :meth:`PooledModel.knows` must say so.
-    criterion
-        Index into ``Dense.criteria``: one of the values after ``placed``.
     reached
         Values before it, which are kept.
 
@@ -129,7 +124,6 @@ class PooledSearch:
             self._values, self.idle = values, 0
 
     def _drawn(self) -> frozenset[int]:
-        """Leaves for a step: of one domain above leaves, as far as it has so many, or anywhere."""
         leaves = self.program.leaves
         size = min(int(self._size), len(leaves))
         if self.chance.random() < TOGETHER:

@@ -34,8 +34,6 @@ class RepairTask:
 
     Parameters
     ----------
-    dense, start, must
-        Of a :class:`~placer.methods.decomposed.subproblem.Subproblem`.
     criterion
         The value that is to get better; those before it must not get worse.
     seconds, work
@@ -67,13 +65,9 @@ class RepairResult:
     Parameters
     ----------
     solution
-        Of the subproblem, no worse than the start; None: none was found in time.
+        No worse than the start; None: none was found in time.
     gains
         Growth of each value since the start; empty without a solution.
-    optimal
-        Whether nothing in the subproblem is better.
-    too_large
-        The model was not built.
     work
         Deterministic time.
     fault
@@ -165,7 +159,6 @@ def _linear(task: RepairTask) -> bool:
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:
-    """Placed weight, in twentieths of a node, worth more where less room is left: the emptiest leaves get emptier."""
     free = task.dense.free.astype(np.float64)
     for (index, node), count in task.start.items():
         free[node] -= task.dense.classes[index].request * count

@@ -1,12 +1,8 @@
 """A subproblem: some nodes and groups are decided again and the rest is fixed; it is an instance of its own.
 
-Fixed pods become running pods: they hold room, ports, capability and links, count towards the needs of their gang, call
-and are called, and say where their scopes are. Freed and pending pods may go to the chosen nodes only. So every rule
-holds in it by the same code. Example: of a gang of 8 with 5 fixed pods, 3 are left to place, and the 5 count towards
-its minimum.
-
-It has the nodes that are freed, and per leaf on which one of its scopes has fixed pods one node without room that
-stands for them. So it is small enough to be sent to another machine.
+Fixed pods become running pods, so every rule holds in it by the same code. Example: of a gang of 8 with 5 fixed pods, 3
+are left to place, and the 5 count towards its minimum. It has the nodes that are freed, and per leaf on which one of
+its scopes has fixed pods one node without room that stands for them: small enough to be sent to another machine.
 """
 
 from __future__ import annotations
@@ -54,8 +50,6 @@ class Subproblem:
 
     Parameters
     ----------
-    dense
-        The subproblem as an instance.
     start
         The freed pods, where they were: a solution of ``dense``.
     must
@@ -91,10 +85,6 @@ def make_subproblem(
 
     Parameters
     ----------
-    nodes
-        Where pods are freed and where they may go.
-    pending
-        Groups whose pods that wait may be placed.
     locked
         Groups of which nothing is freed or placed, because another subproblem decides about them.
     slack
@@ -110,16 +100,8 @@ def make_subproblem(
 
 
 class _SubproblemBuilder:
-    """What is fixed, and the numbers that classes, groups, subgroups, scopes and nodes get.
-
-    Parameters
-    ----------
-    rest
-        The incumbent without the freed pods.
-    freed, held
-        Pods on the nodes: those that are free again, and those that are not.
-    spare
-        Room that queues and links have to keep; None: none.
+    """What is fixed, and the numbers that classes, groups, subgroups, scopes and nodes get; ``rest`` is without freed
+    pods.
     """
 
     def __init__(
@@ -154,7 +136,6 @@ class _SubproblemBuilder:
         return +size
 
     def _stand_ins(self) -> None:
-        """Choose the nodes: those that are freed, and per leaf with fixed pods one that stands for them."""
         unit = self.dense.span_leaf
         self.scopes = sorted(
             {self.dense.groups[group].scope for group in self.groups}
@@ -251,7 +232,6 @@ class _SubproblemBuilder:
         return replace(inner, domains=domains, leaf=number[inner.leaf])
 
     def _free(self, chosen: BoolArray) -> IntArray:
-        """Nodes that stand for fixed pods have no room."""
         return np.where(chosen[:, None], self.rest.free[self.nodes], 0)
 
     def _held(self, classes: Iterable[int]) -> int:
@@ -326,17 +306,7 @@ def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]
 
 @dataclass(frozen=True)
 class _SubproblemNetwork:
-    """Workloads of the subproblem and their partners, on its nodes.
-
-    Parameters
-    ----------
-    nodes
-        int64: nodes of the subproblem, ascending.
-    node_number, class_number
-        Node and class of the whole instance to those of the subproblem.
-    spare
-        Room that the links have to keep; None: none.
-    """
+    """Workloads of the subproblem and their partners, on its nodes."""
 
     rest: IncumbentState
     nodes: IntArray

@@ -1,7 +1,7 @@
 """Pods of workloads that call each other, counted by area and by node, and pairs of them (C8, C9, O3).
 
-The number of pairs between two areas is a product of two counts. One of the two is a sum of *steps*, whether there are
-at least 1, 2, 3 ...; then every product is one of a 0/1 variable and a count, which is linear. All on first use.
+The number of pairs is a product of two counts; one is a sum of *steps*, whether there are at least 1, 2, 3 ..., so
+every product is one of a 0/1 variable and a count, which is linear.
 """
 
 from __future__ import annotations
@@ -29,14 +29,8 @@ Pairs = dict[tuple[int, int], list[IntVar]]
 class Tie:
     """Two workloads of which one calls the other, or each the other; or one that calls itself.
 
-    Parameters
-    ----------
-    one, other
-        Their indices, ``one`` not above ``other``.
-    able
-        bool, shape (areas, areas): where a pair may be, the pod of ``one`` first (C8).
-    cost
-        int64, shape (areas, areas): cost of a pair on two nodes (O3).
+    ``one`` is not above ``other``. ``able`` is bool, shape (areas, areas): where a pair may be (C8); ``cost`` is int64,
+    of the same shape: cost of a pair on two nodes (O3). The pod of ``one`` is first.
     """
 
     one: int
@@ -49,14 +43,7 @@ class Tie:
 def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], area: int) -> int:
     """How many more callees are too far from a caller than near enough (C8, ``majority``).
 
-    Parameters
-    ----------
-    pods
-        int64, shape (workloads, areas).
-    calls
-        All calls of the caller's workload; where it calls itself, the caller is not among its callees.
-    area
-        Where the caller is.
+    ``pods`` is int64, shape (workloads, areas); ``calls`` are all of the caller's. It is not among its own callees.
     """
     signs = ((call, 1 - 2 * network.near(call.limit)[area]) for call in calls)
     return sum(int(sign @ pods[call.destination]) + (call.destination == call.origin) for call, sign in signs)
@@ -85,7 +72,7 @@ class CallPairs:
     most_at
         Per workload: place to the most new pods.
     area
-        Per place: its area.
+        Per place.
     """
 
     def __init__(self, variables: ExactVariables, network: DenseNetwork, *, tight: bool) -> None:
@@ -253,10 +240,8 @@ class CallPairs:
                     yield area, to, pairs
 
     def _all(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
-        """Per step s of an area and count y of the other: t <= y, t <= most s; the pairs of each are known.
-
-        A step is paired with all pods of the other workload, so over all areas, and with those that keep waiting, the
-        sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
+        """A step is paired with all pods of the other workload, so over all areas, and with those that keep waiting,
+        the sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
         """
         columns: dict[int, list[IntVar]] = {to: [] for to in self.areas(other)}
         for area in self.areas(one):

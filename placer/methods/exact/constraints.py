@@ -28,13 +28,7 @@ class ExactConstraints:
     """Adds every rule to the model of ``variables``.
 
     C3 is in the variables: a count exists only where the pods may be. C4: such pods are not in the arrays at all.
-
-    Parameters
-    ----------
-    surplus
-        With ``networkCost: majority``, workload and area to the surplus that running callers there may have; where
-        absent
-        that of running callees alone.
+    ``surplus`` replaces, with ``networkCost: majority``, the surplus by running callees of running callers.
     """
 
     def __init__(
@@ -240,7 +234,6 @@ class ExactConstraints:
                     self.model.add_at_most_one(both)
 
     def _majority(self, calls: CallPairs) -> None:
-        """Running callers may keep the surplus that they have by running callees alone."""
         mine: dict[int, list[Call]] = defaultdict(list)
         for call in calls.network.calls:
             mine[call.origin].append(call)
@@ -327,7 +320,6 @@ class ExactConstraints:
     # Rows that several rules share
 
     def _gate(self, bundle: Bundle, active: IntVar) -> None:
-        """Whole members bring all their pods; of elastic ones no pod comes without ``active``."""
         for item in bundle.items:
             row = Linear().add(1, *self.variables.placed(item))
             row.add(-self.items[item].total // bundle.many, active)

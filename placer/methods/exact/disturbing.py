@@ -1,17 +1,7 @@
-"""The exact model in which bound pods stay, are moved, or go (D1 to D3).
+"""The exact model in which bound pods stay, are moved, or go (D1 to D3, ``models/exact.md``).
 
-In the instance all of these wait (:func:`placer.methods.preempt.lifting.lift`). A pod stands in it twice. With S the
-pods that stay and M those that are moved, k whether a group (or subgroup) is kept, m whether it is moved as a whole:
-
-* ``units`` (D1): least k <= S <= size k; size m <= M <= size (k + m); M <= size - S; k + m <= 1;
-* ``budgets`` (D2): sum over pods of a budget of (1 - S) <= its allowance;
-* ``queues`` (D2): of a queue that is not reclaimable units go only where a group of it, of a higher priority, is
-  admitted;
-* ``licences`` (D3): units of a priority go only where a group of a higher one is admitted, and are moved only where one
-  of no lower one is.
-
-Values: evicted = sum of weights of size - S - M; a group counts as one unit unless k + m, else its pods one by one.
-A unit that goes has the priority of its most urgent pod: pods that go are counted apart by unit.
+In the instance all of these wait (:func:`placer.methods.preempt.lifting.lift`). A pod stands in it twice. A unit that
+goes has the priority of its most urgent pod: pods that go are counted apart by unit.
 """
 
 from __future__ import annotations
@@ -78,12 +68,7 @@ class _Counted:
 class DisturbanceRows:
     """Adds the rows of disturbing to a model of an instance in which all pods that may be disturbed wait.
 
-    Attributes
-    ----------
-    evicted, evicted_units
-        Per priority.
-    moved, moved_units
-        In all.
+    ``evicted`` and ``evicted_units`` are per priority, ``moved`` and ``moved_units`` in all.
     """
 
     def __init__(self, variables: ExactVariables, lifted: Lifted) -> None:
@@ -137,7 +122,6 @@ class DisturbanceRows:
             self._shares(group, parts)
 
     def _shares(self, group: LiftedGroup, parts: Sequence[_Counted]) -> None:
-        """Units of which no more is known than how many pods each has at most."""
         moves, gone = _moves(parts), Linear().plus(1, *(part.gone(part.stays) for part in parts))
         self.evicted_units[group.priority].plus(1, self._units(gone.plus(-1, moves), group.unit_size))
         self.moved_units.plus(1, self._units(moves, group.unit_size))
@@ -281,7 +265,6 @@ class DisturbanceRows:
     # Budgets and priorities
 
     def _idle(self) -> None:
-        """Running pods of a group that waits for more are a part of it where it is admitted."""
         for group in self.lifted.groups:
             active = None if group.waits_as is None else self._active.get(group.waits_as)
             if active is not None:
@@ -291,7 +274,6 @@ class DisturbanceRows:
                     self._at_most(self._placed(index), Linear(constant=size).add(-size, active))
 
     def _budgets(self) -> None:
-        """D2."""
         for budget in self.lifted.before.budgets:
             row, seen = Linear(), set[int]()
             for key in budget.pods:
@@ -319,7 +301,6 @@ class DisturbanceRows:
                 self._at_most(row, self.lost[priority])
 
     def _queues(self) -> None:
-        """D2."""
         before = self.lifted.before
         for (queue, priority), row in self.gone_of_queues.items():
             gainers = Linear()
@@ -416,17 +397,7 @@ class DisturbingModel(ExactModel):
 def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
     """Find the placement that disturbs least, value after value, and prove it.
 
-    Parameters
-    ----------
-    options
-        Limits, threads and seed; the hint is a solution of the lifted instance.
-    emit
-        Gets a solution of each value, and every bound.
-
-    Returns
-    -------
-    str
-        ``proved``: every value met its bound; ``time``; ``finished``: the model would be too large.
+    As :func:`placer.methods.exact.search.search`; the hint is a solution of the lifted instance.
     """
     return _DisturbingSearch(lifted, options, emit).run()
 

@@ -1,14 +1,4 @@
-"""C12 to C15 and C7 by label of the exact model: rows over the domains of node labels.
-
-With y[R, d] the pods of the classes of a set R in a domain d, those that are there before included:
-
-* C13, a term with owners O and matched classes M, of which A = O and M are both: y[A, d] + b[d] <= 1,
-  y[O - A, d] <= most b[d], y[M - A, d] <= most (1 - b[d] - y[A, d]); b[d] says whether a pod that only owns is there.
-* C14: m <= y[M, d] for every domain that counts, and y[M, d] - m <= maxSkew where an owner is.
-* C7 by label, a unit u: y[u, d] <= most z[u, d], and at most one of the z[u, d] over all domains d is 1.
-* C15: at most one of the z[u, d] over all units u that are exclusive in the key is 1.
-* C12: y[O, d] <= most (s[d] + sum of f[c] over the c in d), for every key; s[d] <= y[M - O, d] says whether a pod that
-  does not ask for the same makes room, f[c] whether the first is in c, a domain of each key; at most one f is 1.
+"""C12 to C15 and C7 by label of the exact model: rows over the domains of node labels (``models/exact.md``).
 
 C12 leaves the order open: a pod may need one that needs it. A solution without an order is excluded.
 """
@@ -36,10 +26,7 @@ ByDomain = Mapping[int, list[IntVar]]
 class NeighbourRows:
     """Adds the rules to a model, and excludes counts without an order.
 
-    Attributes
-    ----------
-    unsure
-        Whether more may have been excluded than the rules ask for.
+    ``unsure`` says whether more may have been excluded than the rules ask for.
     """
 
     def __init__(self, variables: ExactVariables, neighbours: DenseNeighbours) -> None:
@@ -183,7 +170,6 @@ class NeighbourRows:
         return fewest
 
     def _most_everywhere(self, row: SpreadRow, counted: ByDomain) -> int:
-        """A bound on the least count of a domain: that many are in every domain at once."""
         settled = min((count for domain, count in row.before.items() if domain not in counted), default=None)
         if settled == 0:
             return 0

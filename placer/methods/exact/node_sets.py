@@ -1,14 +1,4 @@
-"""Node sets: the nodes of the exact model that are counted together, as a *place*.
-
-Where one resource decides and the sizes asked of it divide one another (1, 2, 4, 8 GPUs), pods fit on a set of nodes
-exactly if, for each size ``s``, all pods of at least ``s`` fit into the room counted in pieces of ``s``::
-
-    sum over pods of size >= s of size  <=  sum over nodes of floor(room / s) * s
-
-(Put the largest first: the rest of a node is a multiple of the next size.) Elsewhere nodes are a set that have the same
-maximal *fillings*, multisets of requests next to which nothing more fits, while these are few: the model counts the
-nodes per filling. Everywhere else a set is a single node.
-"""
+"""Node sets: the nodes of the exact model that are counted together, as a *place* (``models/exact.md``)."""
 
 from __future__ import annotations
 
@@ -45,8 +35,6 @@ class NodeSet:
 
     Parameters
     ----------
-    nodes
-        Their indices, ascending.
     leaf
         Their leaf domain, the virtual root for nodes in no HyperNode.
     unit
@@ -108,16 +96,8 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
 def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     """Divide the nodes on which anything fits into sets, in tree order.
 
-    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains of C12 to C14,
-    all
-    used or all empty before; the empty ones hold equally many pods of each size, so that the least number of them that
-    a
-    set of pods needs can be counted too.
-
-    Parameters
-    ----------
-    apart
-        Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
+    Empty nodes of a set hold equally many pods of each size, so that the least number of them that a set of pods needs
+    can be counted, too. ``apart``: nodes that two pods of a call could share are sets of their own (O3).
     """
     eligible, area = _open_to_the_same(dense), dense.area
     countable = _CountableNodes(dense, eligible, apart=apart)

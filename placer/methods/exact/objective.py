@@ -90,11 +90,7 @@ class ExactObjective:
         return row
 
     def locality(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of placed pods times tier(home).
-
-        Whole: (running + pods) sum over d of tier(d) z[d]; elastic: sum over tiers t of t w[t], where w[t] is the
-        number of placed pods if the home has tier t.
-        """
+        """O2: sum over scopes of placed pods times tier(home)."""
         total = Linear(constant=self.dense.constant_locality)
         for index, bundle in self.watched:
             if bundle.whole and not self.dense.scopes[bundle.scope].bound:
@@ -132,11 +128,10 @@ class ExactObjective:
         self.model.add(solver_form(row) == -row.constant)
 
     def span(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of the leaves they touch, t[s, l] >= y[i, p] / most for p in l.
+        """O2: sum over scopes of the leaves they touch.
 
-        Two sets of implied rows tighten the bound: a touched leaf has at most the pods it holds, and a home is touched
-        in as
-        many leaves as its pods need.
+        Implied rows tighten the bound: a touched leaf has at most the pods it holds, and a home is touched in as many
+        leaves as its pods need.
         """
         total = Linear(constant=self.dense.constant_span)
         for index, bundle in self.watched:
@@ -214,12 +209,8 @@ LARGE = 2**62
 
 
 class NetworkCost:
-    """O3 as a linear expression, and rows that follow from the room of nodes and areas.
-
-    Parameters
-    ----------
-    calls
-        Made with ``tight``; places where both ends of a call may be are single nodes.
+    """O3 as a linear expression, and rows that follow from the room of nodes and areas; ``calls`` are made with
+    ``tight``.
     """
 
     def __init__(self, calls: CallPairs) -> None:
@@ -229,10 +220,7 @@ class NetworkCost:
         self._on: Tied = [defaultdict(list) for _ in calls.size]
 
     def value(self, constant: int) -> Linear:
-        """Sum over calls and areas of cost times pairs, less the savings of pairs on one node, and ``constant``.
-
-        Pairs of running pods are a constant, those of one that runs and a new one linear in the count of the new ones.
-        """
+        """Sum over calls and areas of cost times pairs, less the savings of pairs on one node, and ``constant``."""
         total = Linear(constant=constant + self.network.total_cost(()))
         self._beside_running(total)
         for tie in self.calls.ties:
@@ -280,7 +268,6 @@ class NetworkCost:
             found[one][where].append((other, pairs))
 
     def _rooms(self) -> None:
-        """Implied: next to each pod of a workload is only so much room for pods that it is tied to."""
         calls, free = self.calls, self.calls.dense.free
         by_area = np.zeros((len(self.network.cost), free.shape[1]), dtype=np.int64)
         for place, where in enumerate(self.places):

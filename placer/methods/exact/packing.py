@@ -19,15 +19,7 @@ Row: TypeAlias = LinearExpression[IntVar]
 
 @dataclass(frozen=True)
 class PodCount:
-    """Number of pods with the same request at a place.
-
-    Parameters
-    ----------
-    request
-        Of each.
-    most
-        Most of them, at least 1.
-    """
+    """Number of pods with the same request at a place, at most ``most``, which is at least 1."""
 
     request: Request
     most: int
@@ -47,7 +39,7 @@ class PackingValues:
     Attributes
     ----------
     opened, filled
-        Domain to whether it is no longer empty, place to how many of its nodes are not; made with the values.
+        Domain to whether it is no longer empty, place to how many of its nodes are not.
     """
 
     def __init__(
@@ -85,10 +77,8 @@ class PackingValues:
         return self.opened[domain]
 
     def _filled(self) -> dict[int, IntVar]:
-        """A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a
-        place
-        that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
-        in pieces of s (its nodes hold equally many of each size).
+        """A single node has room only if it is filled. On a counted place, per size s: sum over i with size(i) >= s of
+        size(i) y[i, p] <= u[p] times the room of one node in pieces of s (its nodes hold equally many of each size).
         """
         if not self.filled:
             for place, counts in self.there.items():

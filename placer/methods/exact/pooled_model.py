@@ -27,24 +27,8 @@ NO_END = 2**60
 class PooledModel:
     """One CP-SAT model for the values after ``placed``; the search asks it as it asks the exact one.
 
-    Of calls it knows none but those between pods that run: ``networkCost`` is then a constant.
-
-    Parameters
-    ----------
-    dense
-        :meth:`knows` must hold.
-    most
-        Most columns.
-
-    Attributes
-    ----------
-    columns
-        How many it has, about.
-
-    Raises
-    ------
-    TooLarge
-        Nothing was built.
+    Of calls it knows none but those between pods that run: ``networkCost`` is then a constant. :meth:`knows` must hold.
+    TooLarge where it would have more than ``most`` columns.
     """
 
     #: No model of it tells nodes of an area apart: there are no calls.
@@ -155,7 +139,6 @@ class PooledModel:
         return self._values[criterion]
 
     def _span(self) -> Linear:
-        """O2: scopes that lie in one leaf touch one."""
         program, total = self.program, Linear(constant=self.dense.constant_span)
         program.count_by_unit()
         for index, bundle in enumerate(program.all):

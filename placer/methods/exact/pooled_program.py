@@ -1,9 +1,7 @@
 """Homes of groups with pods of one shape pooled: the model of a cluster in which everything is placed.
 
-``locality`` asks for the home of each group and subgroup, not for its pods on each node. So pods of one shape are
-counted together: each home asks for room for its pods, each place holds so many, and they can be dealt out if every
-domain has at least as many as the homes in it ask for (domains are nested, so this is enough). That is a column per
-home, and per shape and place. ``span`` also needs the pods per leaf of the few groups that may be in several.
+Pods can be dealt out if every domain has at least as many as the homes in it ask for: domains are nested, so this is
+enough. ``span`` also needs the pods per leaf of the few groups that may be in several.
 """
 
 from __future__ import annotations
@@ -63,21 +61,12 @@ class PodShape:
 
 
 class PooledPods:
-    """The counts of an instance, before a model of it is built.
-
-    Parameters
-    ----------
-    dense
-        :func:`tells_all` must hold.
+    """The counts of an instance, before a model of it is built; :func:`tells_all` must hold.
 
     Attributes
     ----------
-    bundles, all
-        Of :func:`~placer.methods.exact.pooled_bundles.pool_bundles`; all of them, gangs first.
-    leaves
-        Leaf domains, ascending.
-    places
-        Where pods are counted.
+    all
+        Gangs first.
     shapes, shape_of
         Shapes of pods, and that of each item.
     columns
@@ -116,12 +105,10 @@ class PooledPods:
 
 
 class PooledProgram:
-    """The model of one instance; all of its pods are placed.
+    """The model of one instance; all of its pods are placed. It minimises ``locality`` as long as nothing else is said.
 
     Attributes
     ----------
-    model
-        Minimises ``locality`` as long as nothing else is said.
     homes
         Per bundle: home to how many members have it.
     counts

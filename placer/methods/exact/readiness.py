@@ -20,14 +20,9 @@ MOST_REFUSED = 50
 
 
 def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[bool | None, Solution | None]:
-    """Find a solution in which every group is ready, or prove that there is none.
+    """Find a solution in which the only group is ready, or prove that there is none.
 
-    Parameters
-    ----------
-    dense
-        Its first criterion is ``admitted`` of its only priority, and it has one group.
-    seed
-        Of the solver, which has one thread.
+    The first criterion is ``admitted`` of its only priority.
 
     Returns
     -------
@@ -80,5 +75,4 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
 
 
 def _by_admission(dense: Dense) -> Dense:
-    """With no criterion but the first, so that the model tells apart only the needs of readiness."""
     return replace(dense, criteria=dense.criteria[:1])

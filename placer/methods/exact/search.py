@@ -69,15 +69,10 @@ FEW_WORKERS = 3
 
 @dataclass(frozen=True)
 class Must:
-    """Demands of fixed pods on a part of the whole.
+    """Demands of fixed pods on a part of the whole: groups and subgroups that must stay ready.
 
-    Parameters
-    ----------
-    groups, sub_groups
-        Those that must stay ready.
-    surplus
-        With ``networkCost: majority``: workload and area to how many more callees may be too far from pods that run
-        there than near enough; absent: as many as by running callees alone.
+    ``surplus``, with ``networkCost: majority``: workload and area to how many more callees may be too far from pods
+    that run there than near enough; absent: as many as by running callees alone.
     """
 
     groups: frozenset[int] = frozenset()
@@ -101,11 +96,6 @@ class ExactModel:
     criterion
         The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
         nodes of an area apart.
-
-    Raises
-    ------
-    TooLarge
-        Nothing was built.
     """
 
     def __init__(

@@ -1,9 +1,4 @@
-"""Decision variables of the exact model: bundles, items, and the way to solutions and back.
-
-A *bundle* is a set of interchangeable groups or of interchangeable subgroups of one group. Each of its members is
-placed entirely or not at all; a bundle of one member may also be elastic. An *item* is the class of equal pods at one
-position of each member. The model counts placed members and placed pods, and never says which.
-"""
+"""Decision variables of the exact model: bundles, items, and the way to solutions and back (``models/exact.md``)."""
 
 from __future__ import annotations
 
@@ -55,11 +50,11 @@ class Item:
     Parameters
     ----------
     classes
-        The class in each member of the bundle, in the order of its members.
+        Of each member, in order.
     size
         Pods per member.
     fits
-        int64, shape (nodes,): how many of them each node holds by itself.
+        int64, shape (nodes,): most of them on each node by itself.
     """
 
     classes: tuple[int, ...]
@@ -79,9 +74,9 @@ class Bundle:
     Parameters
     ----------
     members
-        Indices of groups or of subgroups, those to be placed first first.
+        Those to be placed first first.
     items
-        Indices of items; of a group, those of its subgroups included.
+        Of a group, those of its subgroups included.
     whole
         Whether a member is placed entirely or not at all.
     least

@@ -1,15 +1,8 @@
-"""NUMA zones in the model (C10): zones of each aligned unit of the pods of a node, and crowds that have no order.
-
-A unit (a container, or the pod as a whole) is in one zone, or in one set of as many zones as it takes. Pods that are
-the same to the kubelet are counted together, each of their units k by node n and choice z of zones::
-
-    sum over z of u[k, n, z] = sum over i of y[i, n]                             over the items i with unit k
-    sum over k, z' within z of take(k, r) u[k, n, z'] <= available(n, z, r)      for each resource r
+"""NUMA zones in the model (C10, ``models/exact.md``): zones of each aligned unit of the pods of a node.
 
 Where every pod of a node is one unit for one zone that keeps all it needs, that is all of C10
-(:func:`placer.dense.admission_orders.is_plain`). Elsewhere the kubelet, which takes the lowest zones that fit, may
-still refuse a pod in every order: such counts are excluded one by one, and nothing else, since a pod less may make
-things worse.
+(:func:`placer.dense.admission_orders.is_plain`). Elsewhere the kubelet may still refuse a pod in every order: such
+counts are excluded one by one, and nothing else, since a pod less may make things worse.
 """
 
 from __future__ import annotations
@@ -53,12 +46,7 @@ class _Alike:
 
 
 class Zones:
-    """C10 in the model of ``variables``.
-
-    Parameters
-    ----------
-    variables
-        Nodes with a kubelet that refuses pods are places of their own.
+    """C10 in the model of ``variables``; nodes with a kubelet that refuses pods are places of their own.
 
     Attributes
     ----------
@@ -185,13 +173,7 @@ class Zones:
 
 
 def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], sizes: Sequence[IntArray]) -> int:
-    """About how many variables choices of zones will need, before there are any.
-
-    Parameters
-    ----------
-    sizes
-        Per item, most of its pods at each place.
-    """
+    """About how many variables choices of zones will need, before there are any."""
     if dense.numa is None:
         return 0
     zones = dense.numa.zones[[place.nodes[0] for place in places]]

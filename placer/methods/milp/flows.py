@@ -1,13 +1,9 @@
 """Pods of workloads that call each other: how many are where, and how many pairs they make (C8, C9, O3).
 
-A number of pairs is a product of two decisions, k callers and C callees. The k callers are written in steps, 0 or 1
-each, u[1] >= u[2] >= ... with the sum k. Where C is at most M, for every l >= 1::
+Pairs are a product of k callers and C callees, at most M. The k are steps, u[1] >= u[2] >= ... with the sum k::
 
-    pairs >= l C - M (l - u[1] - ... - u[l])
-
-Where l = k that is the product, and no other l asks for more. In the same way pairs on one node are, for every l >= 0::
-
-    pairs <= l C + M (u[l + 1] + u[l + 2] + ...)
+    pairs >= l C - M (l - u[1] - ... - u[l])            for every l >= 1; exact where l = k
+    pairs <= l C + M (u[l + 1] + u[l + 2] + ...)        on one node, for every l >= 0
 """
 
 from __future__ import annotations
@@ -31,16 +27,9 @@ __all__ = ["Amount", "AreaGroup", "Flows", "WorkloadPods", "groups_of", "size_of
 
 
 class AreaGroup(NamedTuple):
-    """Areas that look alike from one area: calls from there cost the same and take the same link.
+    """Areas that look alike from one area: calls from there cost the same and take the same link, or none (-1).
 
-    Parameters
-    ----------
-    own
-        Whether it is the area itself, which is alone in its group.
-    cost
-        Of a call to a node there; inside the own area to another node.
-    link
-        The limited link that a call takes; -1: none.
+    The area itself is alone in its group (``own``).
     """
 
     own: bool
@@ -86,18 +75,9 @@ class Amount:
 
 @dataclass(frozen=True)
 class WorkloadPods:
-    """Pods of one workload.
+    """Pods of one workload: new ones by area and by node, running ones likewise.
 
-    Parameters
-    ----------
-    everyone
-        All new ones.
-    new, on
-        New ones by area and by node; absent where none can be.
-    bound, bound_on
-        Running ones by area and by node.
-    held
-        By area, running ones and those that are being deleted.
+    ``held`` is by area: running ones and those that are being deleted. Absent: none.
     """
 
     everyone: Amount
@@ -125,12 +105,8 @@ class WorkloadPods:
 class Flows:
     """Counts and pairs; made when a rule or value asks for them.
 
-    Attributes
-    ----------
-    groups
-        Per area all areas as they look from there.
-    staff
-        Per workload w its pods. New ones in area a are a variable, c[w, a], real, and so are all new ones, c[w].
+    ``groups`` has per area all areas as they look from there. New pods of w in area a are a variable, c[w, a], real,
+    and so are all new ones, c[w].
     """
 
     def __init__(self, variables: MilpVariables, network: DenseNetwork) -> None:

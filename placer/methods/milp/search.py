@@ -134,21 +134,14 @@ class MilpModel:
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     """Find the best placement and prove it, value after value.
 
-    Parameters
-    ----------
-    options
-        Limits, threads, seed, the solver and a solution to start from. A unit of ``work`` is
-        :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound.
-    emit
-        Gets the solution of every value, rounded and checked in integers, and every value that is proved.
+    A unit of work is :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound; solutions are
+    emitted per value, rounded and checked in integers.
 
     Returns
     -------
     str
-        ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large
-        (:data:`MOST_VARIABLES`, :data:`~placer.methods.milp.variables.LARGEST`,
-        :data:`~placer.methods.milp.zones.MOST_CROWDS`), the solver cannot prove, or its solution broke a rule once
-        it was rounded.
+        ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large, the
+        solver cannot prove, or its solution broke a rule once it was rounded.
 
     Raises
     ------

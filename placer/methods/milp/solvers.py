@@ -7,8 +7,7 @@ PuLP's ``status`` reads Optimal after a time limit with a solution in hand; only
 ===========================  ================================================  =====================================
 LpSolutionOptimal            kOptimal; "Optimal"                               OPTIMAL: proved, gaps were asked to be 0
 LpSolutionIntegerFeasible    kTimeLimit, kIterationLimit, kSolutionLimit,      FOUND: a solution, nothing proved
-                             kInterrupt and so on with a solution;
-                             "Stopped ... objective"
+                             kInterrupt and so on with a solution; "Stopped ... objective"
 LpSolutionNoSolutionFound    the same without one; kUnknown, kNotset, errors;  NOTHING
                              "Stopped", "Integer infeasible"
 LpSolutionInfeasible         kInfeasible, kUnboundedOrInfeasible;              IMPOSSIBLE: to place nothing is always
@@ -122,12 +121,10 @@ def make_solver(
     name
         PuLP's name of it. ``COIN_CMD`` is the ``cbc`` on the path, else the one that comes with PuLP, which is also
         the meaning of ``PULP_CBC_CMD``.
-    seconds, nodes
-        Limits of one solve; None: none. ``nodes`` only where the solver has such a limit.
+    nodes
+        Only where the solver has such a limit.
     workers, seed
         As far as PuLP can pass them on.
-    start
-        Whether to start from the values that the variables have.
     """
     kind = _kind(name)
     wanted: dict[str, Any] = {

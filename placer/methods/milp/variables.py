@@ -1,14 +1,10 @@
 """Decision variables of the MILP: how many pods of each class go to each node, and variables that follow from that.
 
-Nothing is bundled: a class of the arrays on a node of the arrays is one integer.
-
 Rows can be checked without a float, and their numbers are small: a variable that is off by 1e-6 times a coefficient of
 10^9 is off by a thousand. So every row is divided by its common divisor, and one whose coefficients are still large is
 written digit by digit. With K = :data:`BASE`, a = K A + r, b = K B + c, 0 <= r, c < K::
 
     sum a x <= b   is the same as   sum A x + q <= B  and  sum r x <= K q + c   for some integer q >= 0
-
-(take q as small as the second row allows). The carry q changes neither the integer points nor, for real q, the LP.
 """
 
 from __future__ import annotations
@@ -93,7 +89,6 @@ class PulpProgram:
         self._add(rule, row.merged(), pulp.LpConstraintEQ, value - row.constant)
 
     def _split(self, rule: str, terms: dict[Variable, int], most: int) -> None:
-        """Digit by digit, the lowest first."""
         while any(abs(coefficient) >= BASE for coefficient in terms.values()):
             low = {variable: coefficient % BASE for variable, coefficient in terms.items() if coefficient % BASE}
             terms = {variable: coefficient // BASE for variable, coefficient in terms.items() if coefficient // BASE}
@@ -171,11 +166,10 @@ class CountBounds:
     Attributes
     ----------
     fits
-        Most pods of each class on each node: int64, shape (nodes,), per class. Only where they may be (C3) and where a
-        limit of their scopes leaves them a home (C7).
+        int64, shape (nodes,), per class: most pods on each node, by eligibility (C3) and a limit of their scopes (C7).
     homes
-        Per scope, domains that may be the smallest that holds all its pods; None for a scope that no limit and no value
-        looks at.
+        Per scope, domains that may be the smallest that holds all its pods; None where no limit and no value looks at
+        it.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -240,8 +234,7 @@ class MilpVariables:
     enough
         b[s], 0 or 1, per subgroup: whether it has its size (C6). None where it has it with no new pod.
     homes
-        z[s, d], 0 or 1, per scope: domain to whether it is the smallest that holds all its pods. None for a scope that
-        no limit and no value looks at.
+        z[s, d], 0 or 1, per scope: whether a domain is the smallest that holds all its pods. None: nothing looks at it.
     inside
         w[s, c, d] by scope, class, domain: pods of the class where d is the home of the scope, else 0.
     """

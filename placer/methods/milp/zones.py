@@ -69,15 +69,7 @@ Plan = ByZone | ByCrowd
 def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
     """How each node is stated whose kubelet has a say; others are absent.
 
-    Parameters
-    ----------
-    fits
-        Most pods of each class on each node: int64, shape (nodes,), per class.
-
-    Raises
-    ------
-    TooLarge
-        More than :data:`MOST_CROWDS` crowds, or one whose orders are too many to tell whether any works.
+    TooLarge for more than :data:`MOST_CROWDS` crowds, or one whose orders are too many to tell whether any works.
     """
     plans: dict[int, Plan] = {}
     if dense.numa is None:

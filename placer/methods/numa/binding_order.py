@@ -22,19 +22,9 @@ __all__ = ["aligned", "misstated"]
 def aligned(instance: Instance, placement: Placement) -> Placement:
     """Order the pods of each node so that the kubelet admits them, and name the zones that it will choose.
 
-    Parameters
-    ----------
-    placement
-        Any; bindings that cannot be carried out stay as they are.
-
-    Returns
-    -------
-    Placement
-        The same pods on the same nodes. Where C10 applies, the pods of a node stand in a good order, in the places of
-        the plan that they had between them, with their zones; ``one_by_one`` names the nodes where only that order
-        works.
-        A node whose pods work in no order that was found keeps the order it had, and a pod that is refused there has no
-        zones.
+    Where C10 applies, the pods of a node stand in a good order, in the places of the plan that they had between them,
+    with their zones; ``one_by_one`` names the nodes where only that order works. A node whose pods work in no order
+    that was found keeps the order it had, and a pod that is refused there has no zones.
     """
     if not instance.aligning_nodes:
         return placement
@@ -53,16 +43,8 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
 def misstated(instance: Instance, placement: Placement) -> list[Finding]:
     """Zones and orders of a placement that kubelets will do otherwise; it may keep all rules all the same.
 
-    Parameters
-    ----------
-    placement
-        Of any origin; bindings without zones say nothing of them.
-
-    Returns
-    -------
-    list[Finding]
-        ``BoundOneByOne``: the kubelet sorts pods that reach it together by age and then refuses one, and the node is
-        not named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
+    ``BoundOneByOne``: the kubelet sorts pods that reach it together by age and then refuses one, and the node is not
+    named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
     """
     found = []
     for crowd in _crowds(instance, placement):
@@ -90,7 +72,6 @@ class _Crowd:
     bindings: Sequence[Binding]
 
     def ordered(self) -> tuple[Orders, Sequence[Binding]]:
-        """The bindings in a good order, those of one age by name; the one they have where no better is found."""
         by_name = sorted(self.bindings, key=lambda binding: binding.pod)
         pods = [self.pods[binding.pod] for binding in by_name]
         numbers = {binding.pod: number for number, binding in enumerate(by_name)}

@@ -1,8 +1,7 @@
 """Pods that are placed change places, so that kubelets admit them in the order in which they were created (C10).
 
-Where the pods of a node work in creation order they can be bound together; else one after the other, each after the
-kubelet's answer to the one before. Pods of about one size and of different age change places between two nodes, as long
-as no more of them would be refused by age than before. Only pods on their own take part, so no value changes.
+Where the pods of a node work in that order they can be bound together; else one after the other. Pods of about one size
+and of different age change places. Only pods on their own take part, so no value changes.
 """
 
 from __future__ import annotations
@@ -29,23 +28,10 @@ SIDEWAYS = 0.3
 def swap_towards_creation_order(
     dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float
 ) -> Solution:
-    """Exchange pods between nodes so that more nodes admit theirs by age.
+    """Exchange pods between nodes so that more nodes admit theirs by age; the values are the same.
 
-    Parameters
-    ----------
-    dense
-        C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    created
-        When the pods of each class were created, seconds.
-    seconds
-        Most wall-clock time; infinite: until enough was tried.
-
-    Returns
-    -------
-    Solution
-        Keeps all rules and has the same values, the pods of each node in an order that its kubelet admits.
+    ``created`` is seconds per class; without ``seconds`` it ends when enough was tried. The pods of each node get an
+    order that its kubelet admits.
     """
     end = time.monotonic() + seconds
     swaps = _SwapsByCreation(dense, solution, created, seed)
@@ -121,7 +107,6 @@ class _SwapsByCreation:
         return self._refused(node, [come if each == gone else each for each in self.bins.order[node]])
 
     def _refused(self, node: int, pods: Sequence[int]) -> int:
-        """Of pods of one age the worse of two orders counts."""
         admit, kind, worst = self.numa.kubelet(node).admit, int(self.numa.kind[node]), 0
         for places in self.places:
             state, count = self.numa.start[node], 0

@@ -1,8 +1,6 @@
 """A walk from exchange to exchange: room is gathered in one zone until a pod that waits fits in.
 
-A zone is chosen where a pod lacks little, and pods of that zone are exchanged for others, one or two at a time, so that
-it lacks less: every other zone may end fuller, none overfull. All placed pods are placed after every exchange. Where
-no exchange helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
+Every other zone may end fuller, none overfull, and all placed pods are placed after every exchange.
 
 Source: Glover, "Ejection chains, reference structures and alternating path methods", Discrete Applied Mathematics 65
 (1996); here each link is feasible.
@@ -49,22 +47,9 @@ TRIES = 3
 def place_by_ejection_chains(
     dense: Dense, solution: Solution, seed: int, work: float, seconds: float
 ) -> tuple[Solution, float]:
-    """Place more pods by exchanging pods between NUMA zones.
+    """Place more pods by exchanging pods between NUMA zones; ``work`` is deterministic time, also in the result.
 
-    Parameters
-    ----------
-    dense
-        C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    work, seconds
-        Most deterministic and wall-clock time; one of them finite.
-
-    Returns
-    -------
-    tuple
-        A solution that keeps all rules, in which nothing counts less in O1, the pods of each node in an order that its
-        kubelet admits; and the deterministic time.
+    In the result nothing counts less in O1, and the pods of each node are in an order that its kubelet admits.
     """
     chains = _EjectionChains(dense, solution, seed)
     spent = chains.run(work, time.monotonic() + seconds)
@@ -100,7 +85,6 @@ class _EjectionChains:
         return max(waiting, key=lambda index: (int(self.facts.worth[index]), self.chance.random()))
 
     def _lacking(self, index: int, room: IntArray) -> FloatArray:
-        """Shortage of a pod in zones with such room, in shares of the room of a zone: float64, shape (zones,)."""
         lacking: FloatArray = (np.maximum(0, self.facts.asked[index] - room) / self.scale).sum(axis=-1)
         return lacking
 
@@ -170,7 +154,6 @@ class _EjectionChains:
         return possible
 
     def _best(self, lacking: FloatArray, now: float) -> list[tuple[int, int]]:
-        """Exchanges to try: those that help, the best first; where none does one at random that does little harm."""
         width = lacking.shape[1]
         helping = np.flatnonzero(lacking.reshape(-1) < now - 1e-9)
         if len(helping):
@@ -198,10 +181,6 @@ class _EjectionChains:
             bins.replace(zone, (placed,), (index,))
 
     def _swap(self) -> None:
-        """Exchange a pod that takes no part where it is for one or two of another node, so that fewer such are left.
-
-        Pods of two containers take part where the kubelet aligns pods as a whole, if one zone can hold them.
-        """
         bins = self.bins
         node = self.chance.choice(sorted(bins.mixed))
         fixed = [index for index in bins.order.get(node, ()) if not self.facts.takes_part(index, node)]
@@ -240,5 +219,4 @@ class _EjectionChains:
         return bool((here + gain >= 0).all() and (there - gain >= 0).all())
 
     def _size(self, index: int) -> float:
-        """The larger pod waits, for then there is more room for the next exchange."""
         return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())

@@ -48,11 +48,6 @@ _HIGHEST = np.array([max(bundle, default=-1) for bundle in BUNDLES])
 class ExchangeFacts:
     """Facts of each class that no exchange changes.
 
-    Parameters
-    ----------
-    partial
-        The solution, which keeps all rules, of an instance that C10 concerns.
-
     Attributes
     ----------
     columns
@@ -147,7 +142,6 @@ class ExchangeFacts:
         return np.array(rows, dtype=bool)
 
     def _home(self, scope: int, places: Mapping[int, Collection[int]]) -> BoolArray | None:
-        """Nodes among which pods of a scope keep to its limit as long as all of them do; None: all nodes."""
         domains = self.dense.limit_domains(scope)
         if domains is None:
             return None
@@ -181,15 +175,6 @@ class ZoneBins:
     The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them take
     part, else one in the place of another if that is admitted.
 
-    Parameters
-    ----------
-    dense
-        C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    chance
-        Decides which pods of a crowded zone are looked at.
-
     Attributes
     ----------
     node
@@ -198,8 +183,7 @@ class ZoneBins:
         int64, shape (zones, zone resources + node resources): room of the zone, then of its node.
     asked, sorts
         int64, shapes (zones, bundles, resources) and (zones, bundles, 2): requests of each of ``BUNDLES``, and the
-        sorts
-        of its pods.
+        sorts of its pods.
     real
         bool, shape (zones, bundles): whether there are such pods.
     waiting
@@ -343,7 +327,6 @@ class ZoneBins:
         return [[*order[:place], *come, *order[place:]], *([] if gone else [[*come, *order]])]
 
     def _by_zone(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[int]:
-        """The pods of a node by their highest zone, the largest first."""
         first = int(self.first[node])
         pods = list(zip(self.highest.get(node, ()), self.order.get(node, ()), strict=True))
         for zone, (gone, come) in changes.items():

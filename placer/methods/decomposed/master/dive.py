@@ -51,7 +51,8 @@ class HomeLayout:
 def dive(
     measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
 ) -> HomeLayout | None:
-    """Find a layout that reaches the targets, or one that is as near as it comes.
+    """Find a layout that reaches the targets, or one that is as near as it comes; None: no time, or a block stays
+    empty.
 
     Parameters
     ----------
@@ -62,11 +63,6 @@ def dive(
         ``span``.
     left
         Seconds that are left.
-
-    Returns
-    -------
-    HomeLayout or None
-        None where time ran out, or where no block can be filled.
     """
     return _Dive(measured, targets, attempt, left).layout()
 
@@ -84,7 +80,6 @@ class _Dive:
         self.known: dict[Key, int] = {}
 
     def layout(self) -> HomeLayout | None:
-        """Name one block after the other, the roomiest of those that are most alike first."""
         here: dict[Key, int] = {}
         while self.rest:
             unit = self._next()
@@ -123,7 +118,6 @@ def _fill(
     aims: dict[str, int],
     seconds: tuple[float, Callable[[], float]],
 ) -> list[float] | None:
-    """Fill one block; where the targets do not allow it, they are given up as little as possible."""
     rows, first = len(master.program.rows), next(iter(aims))
     share, left = seconds
     for part, more in GIVING_UP:

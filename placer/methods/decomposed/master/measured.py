@@ -27,19 +27,7 @@ PieceCounts = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, order=True)
 class MeasuredScope:
-    """Demands of equal subgroups, or of the group itself, on the tree.
-
-    Parameters
-    ----------
-    limit
-        Highest tier of the smallest common domain.
-    wanted
-        Whether it counts in O2.
-    volume
-        Pieces of all pods.
-    sizes
-        Pieces per pod to number of pods, ascending.
-    """
+    """Demands of equal subgroups, or of the group itself, on the tree; ``sizes``: pieces per pod to number of pods."""
 
     limit: int
     wanted: bool
@@ -50,17 +38,7 @@ class MeasuredScope:
 
 @dataclass(frozen=True)
 class MeasuredGroups:
-    """Groups that are equal by the measure.
-
-    Parameters
-    ----------
-    parts
-        Its subgroups, and how many of each there are.
-    loose
-        Its pods in no subgroup.
-    members
-        Group indices.
-    """
+    """Groups that are equal by the measure, with the number of subgroups of each kind, and pods in no subgroup."""
 
     whole: MeasuredScope
     parts: tuple[tuple[MeasuredScope, int], ...]
@@ -72,12 +50,7 @@ class MeasuredGroups:
 class EqualBlocks:
     """Equal domains above the leaves, under the same domain; counted together as long as none has a name.
 
-    Parameters
-    ----------
-    leaves
-        Room of a leaf to the number of such leaves in all blocks together.
-    room
-        Of one block.
+    ``leaves`` is room of a leaf to the number of such leaves in all of them together, ``room`` that of one block.
     """
 
     blocks: tuple[int, ...]
@@ -91,16 +64,14 @@ class MeasuredInstance:
 
     Parameters
     ----------
-    resource, piece
-        The counted resource, and the amount that is one piece.
+    piece
+        The amount that is one piece.
     kinds
         Groups that lie somewhere as a whole.
     filler
         Pods that only take room.
     standing
         Lowest ``locality`` and ``span`` of scopes that are not in ``kinds``: those with running pods.
-    leaf_tier
-        Tier of every leaf.
     blocks
         Domains right above leaves.
     uppers

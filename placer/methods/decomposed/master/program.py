@@ -1,9 +1,7 @@
 """The master problem: equal groups counted by smallest common domain, and whether leaves hold them.
 
-Leaves are bins, filled by a flow through their pieces with things that lie in one leaf; blocks above them likewise with
-things that lie in one block but in no leaf. All else takes the rest of leaves, pods of each size where so much is left.
-Equal blocks are counted together until they are named one by one: with none named the least value is a bound of the
-instance, with all named it is nearly a placement.
+Leaves are bins, filled by a flow through their pieces; blocks above them likewise. Equal blocks are counted together
+until they are named one by one: with none named the least value is a bound, with all named it is nearly a placement.
 """
 
 from __future__ import annotations
@@ -29,13 +27,7 @@ class ArcFlow:
     """Ways to fill bins of one room: paths through their pieces, an arc for an item, the larger items first.
 
     There are as many paths as bins. A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3.
-
-    Parameters
-    ----------
-    arcs
-        (from, to, column): how many paths have an item of ``to - from`` pieces there.
-    ends
-        (piece, column): how many paths end there; room - piece is left of their bins.
+    ``arcs`` are (from, to, column) and ``ends`` (piece, column): the columns count paths.
     """
 
     arcs: tuple[tuple[int, int, int], ...]
@@ -96,15 +88,7 @@ class TooWide(Exception):
 
 @dataclass(frozen=True, order=True)
 class CommonDomain:
-    """A smallest common domain.
-
-    Parameters
-    ----------
-    level
-        0: a leaf of a unit; 1: a block of a unit; 2: a domain above.
-    domains
-        The blocks of the unit, or the one domain above.
-    """
+    """A smallest common domain: of level 0 a leaf, of 1 a block of a unit; of 2 a domain above."""
 
     level: int
     domains: tuple[int, ...]
@@ -120,8 +104,6 @@ class MasterProgram:
 
     Parameters
     ----------
-    units
-        How its blocks are counted.
     known
         Values of all columns of settled units, which get no rows of their own.
     apart
@@ -135,8 +117,6 @@ class MasterProgram:
         The values, without ``MeasuredInstance.standing``.
     flows
         Unit to the flows of its leaves.
-    pieces
-        Columns of the things in a block and the leaves that they touch.
     """
 
     def __init__(
@@ -231,8 +211,7 @@ class MasterProgram:
 
     def _place_parts(self, number: int, spot: CommonDomain, groups: int) -> None:
         """Subgroups that lie in one leaf each are items of bins: a group needs so many bins for all of them, and one
-        bin
-        less for each that does not lie in one leaf.
+        bin less for each that does not lie in one leaf.
         """
         kind, apart = self.measured.kinds[number], ColumnSum()
         many = len(kind.members)
@@ -338,7 +317,6 @@ class MasterProgram:
             self.program.equal(total, 0)
 
     def _rest_of(self, beside: Mapping[int, ColumnSum], flows: Sequence[ArcFlow]) -> None:
-        """Next to the items: of pieces of each size only so many are left."""
         for least in self.measured.sizes:
             row = ColumnSum()
             for size, here in beside.items():
@@ -351,7 +329,6 @@ class MasterProgram:
                 self.program.at_most(row, 0)
 
     def _cut(self, unit: EqualBlocks, flows: Sequence[ArcFlow]) -> None:
-        """Groups without subgroups that lie in the block are cut into pieces, one per leaf that they touch."""
         beside: list[dict[int, ColumnSum]] = [defaultdict(ColumnSum) for _ in flows]
         spot = CommonDomain(1, unit.blocks)
         for number, kind in enumerate(self.measured.kinds):

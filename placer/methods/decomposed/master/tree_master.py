@@ -30,16 +30,7 @@ def place(
 ) -> Solution | None:
     """Find a placement with this layout; None where there is none, or where none was found.
 
-    Parameters
-    ----------
-    values
-        Of the incumbent; those before ``locality`` and ``span`` are kept.
-    criterion
-        The objective; the layout decides the values of the tree before it.
-    solver
-        Set up with its limits.
-    seconds
-        Limit for building the model.
+    Values of ``criterion`` before ``locality`` and ``span`` are kept; the layout decides the others before it.
     """
     try:
         model = ExactModel(dense, seconds=seconds)
@@ -149,14 +140,7 @@ class TreeMaster:
     ) -> Solution | None:
         """Look for a placement that is as good as the bound, on this value and the next one of the tree.
 
-        Parameters
-        ----------
-        criterion, values
-            As for :meth:`bound`, which must have been asked.
-        seconds
-            Limit without the time of the solver.
-        solver
-            For the placement, with its limits.
+        :meth:`bound` must have been asked; ``seconds`` are without the time of the solver.
         """
         bound = self._bounds.get((criterion, tuple(values[:criterion])))
         if self.measured is None or bound is None or self.fruitless >= FRUITLESS:

@@ -1,19 +1,7 @@
-"""The integer program of a step: a few leaves exactly, and everything else as one pool.
+"""The integer program of a step: a few leaves exactly, and everything else as one pool (``models/decomposed.md``).
 
-All other nodes are a *pool*: nodes that may be filled alike are counted together, and the pods of items that are not
-fixed yet count as loose. So a step sees whether all pods have room while it fixes the items of a few leaves::
-
-    filled[r, k, f]  nodes of kind k with filling f in region r of the pool, or in a leaf r of the step
-    items[l, i]      items of kind i in leaf l
-    spare[l, s]      loose pods of shape s that leaf l has room for next to them
-    home[p, d]       0/1: part p, of which nothing is fixed, has its home in domain d
-    packed[b]        gangs of bundle b that are packed, where not all have to be
-
-    sum over f of filled = nodes of the kind                                          per region or leaf, and kind
-    sum of f[s] filled >= spare[l, s] + sum of i[s] items                             per leaf and shape
-    sum of f[s] filled in the pool + spare + sum of i[s] items >= pods of s left      per shape
-    the same over the pool and the leaves of a domain >= pods that have their home there  per domain and shape
-    items[l, i] <= items of the kind that are left; 0 where the part's home is elsewhere  per leaf and kind
+Nodes of the *pool* that may be filled alike are counted together, and the pods of items that are not fixed yet count as
+loose. So a step sees whether all pods have room while it fixes the items of a few leaves.
 
 Source of the method, *relax and fix*: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006),
 section 3.6; there the variables that are not fixed yet are continuous, here they are counts of a smaller program.
@@ -139,7 +127,6 @@ class PackingProgram:
         return found
 
     def _regions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Per node the smallest domain that may be a home, or the virtual root."""
         tree = self._problem.dense.domains
         wanted = {home for homes in self._homes.values() for home in homes}
         region = np.full(len(self._problem.dense.nodes), tree.root, dtype=np.int64)
@@ -214,7 +201,6 @@ class PackingProgram:
                 self.model.add(column <= many * self._home[scope, home])
 
     def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
-        """Gangs that must be packed get one home; the others count by bundle."""
         found: dict[int, tuple[IntVar, tuple[PackedGang, ...]]] = {}
         bundles: dict[object, list[PackedGang]] = defaultdict(list)
         groups = self._problem.dense.groups
@@ -334,12 +320,7 @@ class PackingProgram:
     ) -> bool:
         """Look for the most items in the leaves of the step, or the weightiest gangs; say whether there is a solution.
 
-        Parameters
-        ----------
-        seconds, work
-            Limits; ``work`` is deterministic time.
-        hint
-            Leaf to its former items.
+        ``hint`` is leaf to its former items.
         """
         for (leaf, kind), column in self.items.items():
             if hint is not None:

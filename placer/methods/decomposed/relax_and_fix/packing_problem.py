@@ -1,11 +1,8 @@
 """The things that relax and fix packs: items, which one leaf must hold, and loose pods, which may be anywhere.
 
-Pods that only their gang ties are *loose*; those of one shape can take each other's place. A small gang or a subgroup
-that a tier limit keeps in one leaf is an *item*; its content is its pods per shape. A gang or subgroup that a limit
-keeps in a larger domain has a *home*: one of the domains that its limit allows.
-
-Example: a gang without a limit of two subgroups, each of three pods of two GPUs that have to share a leaf, and a server
-that may be anywhere, is two items of equal content and one loose pod.
+A gang or subgroup that a limit keeps in a larger domain has a *home*. Example: a gang without a limit of two subgroups,
+each of three pods of two GPUs that have to share a leaf, and a server that may be anywhere, is two items of equal
+content and one loose pod.
 """
 
 from __future__ import annotations
@@ -89,15 +86,7 @@ class HomedPods:
 
 @dataclass(frozen=True)
 class PackedGang:
-    """A group that is packed whole or not at all.
-
-    Parameters
-    ----------
-    parts
-        Its pods by home.
-    required
-        Whether it has to be packed: it is of a higher priority, and placed.
-    """
+    """A group that is packed whole or not at all; required where it is of a higher priority, and placed."""
 
     group: int
     parts: tuple[HomedPods, ...]
@@ -134,14 +123,10 @@ class PackingProblem:
 
     Parameters
     ----------
-    gangs
-        Those that are packed again.
     held
         All other pods that are placed.
     shapes
         Request of a pod of each shape, and its row of ``Dense.masks``.
-    shape_of
-        Class to shape.
     room
         Node to its room for gangs; absent where no pod of any shape fits.
     volume
@@ -181,10 +166,7 @@ class PackingProblem:
 
     @cached_property
     def worth(self) -> tuple[int, ...]:
-        """Per shape the worth of fixing a pod of an item: its volume, and more the fewer loose pods are like it.
-
-        Pods of which all are in items have to be fixed where just they fit; of others a loose one takes any such place.
-        """
+        """Per shape the worth of fixing a pod of an item: its volume, and more the fewer loose pods are like it."""
         tied, total = Counter[int](), Counter[int]()
         for gang in self.gangs:
             total.update(gang.demand)
@@ -232,17 +214,7 @@ def make_packing_problem(
 ) -> PackingProblem | None:
     """Free every gang of a priority, and those of higher ones that are placed, as far as they can be packed.
 
-    Parameters
-    ----------
-    priority
-        That of the gangs to be packed.
-    stays
-        Groups of lower priorities that must stay where they are.
-
-    Returns
-    -------
-    PackingProblem | None
-        None where pods are of too many shapes, or nothing that waits can be packed.
+    None where pods are of too many shapes, or nothing that waits can be packed. Groups that ``stays`` names are held.
     """
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)
@@ -325,7 +297,6 @@ class _PackingReader:
         return None if parts is None or homes == () else PackedGang(number, tuple(parts), required)
 
     def _is_narrower(self, group: DenseGroup) -> Callable[[DenseSubGroup], bool]:
-        """Say of a subgroup whether its limit is lower than that of its group, and not any leaf."""
         scopes = self._dense.scopes
         limit = scopes[group.scope].limit
 
@@ -384,7 +355,6 @@ class _PackingReader:
         return LEAF if self._leaves <= set(domains) <= self._childless else domains
 
     def _plain(self, index: int) -> bool:
-        """Whether only room, eligibility and the tree concern pods of a class."""
         one = self._dense.classes[index]
         tied = one.host_ports or one.zones >= 0 or one.neighbours >= 0 or index in self._dense.workload_of
         return not tied and bool(one.request.any())

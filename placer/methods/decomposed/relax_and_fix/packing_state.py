@@ -32,12 +32,8 @@ class FixedItem:
 
 
 class PackingState:
-    """Fixed items, those that are left, and how nodes may still be filled.
-
-    Parameters
-    ----------
-    gangs
-        Those of the problem that are to be packed.
+    """Fixed items, those that are left, and how nodes may still be filled; TooManyFillings where these cannot be
+    listed.
 
     Attributes
     ----------
@@ -51,11 +47,6 @@ class PackingState:
         Per kind of nodes the possible contents of one of them.
     kind_of
         Node to its kind.
-
-    Raises
-    ------
-    TooManyFillings
-        The fillings of a node cannot be listed.
     """
 
     def __init__(self, problem: PackingProblem, gangs: Iterable[PackedGang]) -> None:
@@ -127,7 +118,6 @@ class PackingState:
             wanted = +wanted
 
     def _take(self, item: FixedItem, sign: int) -> None:
-        """``sign`` -1 gives the room of an item back."""
         for node, shape, count in item.places:
             request = self.problem.shapes[shape][0]
             room = zip(self._room[node], request, strict=True)
@@ -158,7 +148,6 @@ class PackingState:
         self._forget_homes()
 
     def _forget_homes(self) -> None:
-        """Parts of which nothing is fixed any more may have another home."""
         still = {item.kind.scope for items in self.fixed.values() for item in items}
         self.home = {scope: home for scope, home in self.home.items() if scope in still}
 

@@ -1,8 +1,7 @@
 """Relax and fix, then fix and optimise: the search over steps of :mod:`leaf_program`.
 
-First a few leaves at a time get the most items that they can hold while everything else still has room. Loose pods are
-never fixed. Then steps free the items of some leaves, or a whole gang with its home, and decide them again; a result
-with fewer items is undone. In the end loose pods fill the nodes, in one program.
+First a few leaves at a time get the most items that they can hold while everything else still has room; loose pods are
+never fixed. Then steps free the items of some leaves, or a whole gang with its home, and decide them again.
 
 Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix;
 Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): fix-and-optimise.
@@ -88,12 +87,8 @@ def relaxed_and_fixed(
 
     Parameters
     ----------
-    priority
-        That of the gangs. Gangs of higher priorities that are placed stay so, somewhere.
     stays
         Groups of lower priorities that stay where they are; the others are left out.
-    seconds, work
-        Limits; ``work`` is deterministic time.
     workers
         Searches at once, in different orders; all end when one has packed everything.
 
@@ -240,9 +235,6 @@ class _RelaxAndFix:
         return items + sum(len(state.fillings[kind]) for kind in kinds)
 
     def _improve(self, state: PackingState) -> PackingState:
-        """Items that are left count more and more, until they drive out others that fit elsewhere (guided local
-        search).
-        """
         best, idle = state, 0
         while best.unfixed and idle < IDLE_STEPS and not self._over:
             tried = state.copy()
