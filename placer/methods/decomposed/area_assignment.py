@@ -15,49 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.bounds.splits import AppGroupSplits
 from placer.dense import Counts, Dense, DenseNetwork, Solution
+from placer.dense.model import IntArray
 from placer.methods.decomposed.area_program import AppParts, AreaProgram
 from placer.methods.decomposed.destroy import draw_one, groups_of_apps
 from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.exact.variables import limited_solver
 from placer.symmetry import grouped
 
 __all__ = ["AreaAssignment", "Split"]
 
-IntArray = npt.NDArray[np.int64]
-
-#: Deterministic time of an assignment, of a second one where none was found, of a split, and of packing an area.
-ASSIGN_WORK, LONG_ASSIGN_WORK, SPLIT_WORK, PACK_WORK = 0.1, 0.5, 0.05, 0.4
-
-#: Splits into up to so many parts more than room needs.
-MORE_PARTS = 2
-
-#: AppGroups with more pods than this, and more parts than can be listed, are not looked at: their splits take too long.
-MOST_PODS = 40
-
-#: Shares of the time that listing parts, and a program, may take.
-SPLITS_SHARE, PROGRAM_SHARE = 0.5, 0.2
-
-#: Areas that an assignment has beside those of an AppGroup that costs too much.
-MOST_AREAS = 3
 
 #: Calls that an AppGroup may cut beyond the least, for the parts that a program has.
 EXTRA = (0, 1, 2)
 
-#: A program of more columns is not made, and the deterministic time that a column counts as.
-MOST_COLUMNS, COLUMN_WORK = 5_000, 3e-4
-
-#: Areas with which one is assigned anew that cannot be packed.
-MENDED_WITH = 2
-
-#: By how much an area may be fuller than all of them together, if possible.
-EVEN = 0.03
-
-#: Nodes times AppGroups of an area that is packed node by node.
-MOST_NAMED = 200
+#: A program of more columns is not made.
+MOST_COLUMNS = 5_000
 
 #: (class, pods), by class.
 Part = tuple[tuple[int, int], ...]
@@ -102,7 +78,7 @@ class AreaAssignment:
         end, before = time.monotonic() + seconds, self.splits.spent
         state = IncumbentState(self.dense, solution)
         # Where splits take too long, AppGroups that were not looked at stay where they are.
-        soon = time.monotonic() + SPLITS_SHARE * seconds
+        soon = time.monotonic() + 0.5 * seconds
         here = {app: self._areas_of(state, app) for app in self.classes if time.monotonic() < soon and self._small(app)}
         areas = self._chosen(state, here)
         apps = [app for app in sorted(here) if here[app] and here[app] <= set(areas)]
@@ -118,7 +94,8 @@ class AreaAssignment:
         return state.solution
 
     def _small(self, app: int) -> bool:
-        return self.splits.of(app) is not None or int(self.splits.graph(app).counts.sum()) <= MOST_PODS
+        # Of AppGroups with more pods, and too many parts to list, splits take too long.
+        return self.splits.of(app) is not None or int(self.splits.graph(app).counts.sum()) <= 40
 
     def _areas_of(self, state: IncumbentState, app: int) -> set[int]:
         """None where a pod of the AppGroup waits."""
@@ -138,7 +115,7 @@ class AreaAssignment:
         if app is None:
             return []
         others = sorted(self.nodes.keys() - here[app])
-        many = min(len(others), self.random.randint(1, MOST_AREAS))
+        many = min(len(others), self.random.randint(1, 3))
         return sorted(here[app].union(self.random.sample(others, many)))
 
     def _placed_anew(
@@ -165,7 +142,7 @@ class AreaAssignment:
         self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution, end: float
     ) -> Solution | None:
         others = sorted(set(home.values()).difference(failed))
-        areas = sorted({*failed, *self.random.sample(others, min(MENDED_WITH, len(others)))})
+        areas = sorted({*failed, *self.random.sample(others, min(2, len(others)))})
         apps = [app for app, area in home.items() if area in areas]
         found = self._by_program(free, apps, areas, 0, end) if apps else None
         if found is None:
@@ -183,16 +160,15 @@ class AreaAssignment:
             return None
         nodes = {area: self.nodes[area] for area in areas}
         chosen = [AppParts(self.splits.graph(app), parts[app]) for app in apps]
-        self.spent += COLUMN_WORK * columns
-        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(
-            PROGRAM_SHARE * (end - time.monotonic())
-        )
+        self.spent += 3e-4 * columns
+        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(0.2 * (end - time.monotonic()))
 
     def _assigned(self, free: IntArray, apps: Sequence[int], areas: Sequence[int]) -> dict[int, int]:
         demand = np.array([self.demand(app) for app in apps])
         room = np.array([free[self.nodes[area]].sum(axis=0) for area in areas])
         full = float((demand.sum(axis=0) / np.maximum(1, room.sum(axis=0))).max())
-        for share, work in ((min(1.0, full + EVEN), ASSIGN_WORK), (1.0, LONG_ASSIGN_WORK)):
+        # Nearly evenly full if that is found soon.
+        for share, work in ((min(1.0, full + 0.03), 0.1), (1.0, 0.5)):
             home = self._assigned_within(demand, (room * share).astype(np.int64), work)
             if home:
                 return {app: areas[area] for app, area in zip(apps, home, strict=True)}
@@ -217,10 +193,7 @@ class AreaAssignment:
         return found
 
     def _solved(self, model: cp_model.CpModel, work: float, seed: int) -> cp_model.CpSolver | None:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = seed
-        solver.parameters.max_deterministic_time = work
+        solver = limited_solver(work=work, random_seed=seed)
         status = solver.solve(model)
         self.spent += float(solver.response_proto.deterministic_time)
         return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
@@ -233,14 +206,14 @@ class AreaAssignment:
             if found is not None:
                 return found
         nodes = self.nodes[area].tolist()
-        if len(nodes) * len(apps) > MOST_NAMED:
+        if len(nodes) * len(apps) > 200:
             return None
         widest = tuple(free[nodes].max(axis=0).tolist())
         packing = _Packing(self.dense, free, nodes)
         for app in apps:
             packing.add(self.ways(app, widest, seed))
         packing.close()
-        solver = self._solved(packing.model, PACK_WORK, seed)
+        solver = self._solved(packing.model, 0.4, seed)
         return None if solver is None else packing.read(solver)
 
     # Splits
@@ -255,7 +228,7 @@ class AreaAssignment:
         """
         if (app, widest) not in self.known:
             least = _fewest_parts(self.demand(app), widest)
-            most = min(least + MORE_PARTS, sum(self.dense.classes[index].size for index in self.classes[app]))
+            most = min(least + 2, sum(self.dense.classes[index].size for index in self.classes[app]))
             ways = [(parts, even) for parts in range(least, most + 1) for even in (False, True)]
             found = (self.split(app, widest, parts, seed, even=even) for parts, even in ways)
             self.known[app, widest] = tuple(dict.fromkeys(each for each in found if each is not None))
@@ -284,7 +257,7 @@ class AreaAssignment:
                 model.add_implication(both, its)
                 together.append(both)
         model.maximize(cp_model.LinearExpr.sum(together))
-        solver = self._solved(model, SPLIT_WORK, seed)
+        solver = self._solved(model, 0.05, seed)
         if solver is None:
             return None
         members: dict[int, Counter[int]] = defaultdict(Counter)

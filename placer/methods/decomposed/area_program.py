@@ -12,22 +12,18 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.splits import CallingPods
 from placer.dense import Dense, DenseNetwork, Solution
+from placer.dense.model import IntArray
 from placer.linear import ColumnSum, IntegerProgram
 from placer.symmetry import grouped
 
 __all__ = ["AppParts", "AreaProgram"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Ways to lay out the nodes of an area; with more the program is not made.
 MOST_FILLINGS = 3_000
-
-#: Nodes of the solver's tree, and how near to the least is near enough, as a share of it.
-TREE_NODES, GAP = 100, 1e-3
 
 
 class AppParts(NamedTuple):
@@ -116,7 +112,7 @@ class AreaProgram:
             if not self._lay_out(area):
                 return None
         whole = range(len(self.program.upper))
-        point = self.program.point(self.cuts, whole, seconds, TREE_NODES, GAP)
+        point = self.program.point(self.cuts, whole, seconds, nodes=100, gap=1e-3)
         return None if point is None else self._read([round(each) for each in point])
 
     def _lay_out(self, area: int) -> bool:

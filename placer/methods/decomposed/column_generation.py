@@ -22,32 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
+from placer.dense.model import IntArray
 from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.methods.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
 
 __all__ = ["refilled"]
-
-IntArray = npt.NDArray[np.int64]
-
-#: Share of the best prices so far in those that knapsacks are asked at; the next one where no filling that is found
-#: there is worth its node.
-SMOOTHING = (0.7, 0.35, 0.0)
-
-#: Near enough to the bound, as a share of it.
-GAP = 2e-4
-
-#: The first fillings: each kind of nodes is filled in so many portions.
-PORTIONS = 4
-
-#: What the last knapsacks may take, in usual ones: what these do not find is not looked for any more.
-THOROUGH = 4
-
-#: The nodes that are left get whole numbers within this share of the time and so many nodes of the tree, so near to the
-#: bound.
-WHOLE_SHARE, WHOLE_NODES, WHOLE_GAP = 0.15, 100, 1e-4
-
-#: Deterministic time that a linear program counts as.
-PROGRAM_WORK = 0.01
 
 
 def refilled(
@@ -103,7 +82,8 @@ class _ColumnGeneration:
     ) -> None:
         self.problem, self.threads, self.seed = problem, threads, seed
         self.end = time.monotonic() + seconds
-        self.limit = _Limit(self.end - WHOLE_SHARE * seconds if seconds < math.inf else math.inf, work)
+        # The rest is for whole numbers.
+        self.limit = _Limit(self.end - 0.15 * seconds if seconds < math.inf else math.inf, work)
         self.pricing = Pricing(problem)
         self.fillings: list[Filling] = []
         self.known: set[tuple[int, bytes]] = set()
@@ -125,15 +105,15 @@ class _ColumnGeneration:
             if master is None:
                 return
             new = False
-            for smoothing in SMOOTHING:
+            for smoothing in (0.7, 0.35, 0.0):
                 prices = np.rint(smoothing * center + (1 - smoothing) * master.prices).astype(np.int64)
                 new, bound = self._priced(prices, master, 1)
                 if bound < least:
                     least, center = bound, prices
                 if new or self.limit.over:
                     break
-            near = least - master.value <= GAP * least
-            if near or not (new or self._priced(master.prices, master, THOROUGH)[0]):
+            near = least - master.value <= 2e-4 * least
+            if near or not (new or self._priced(master.prices, master, 4)[0]):
                 return
 
     def _priced(self, prices: IntArray, master: _Master, effort: int) -> tuple[bool, float]:
@@ -155,7 +135,7 @@ class _ColumnGeneration:
         problem = self.problem
         prices, worth = self._aggregated()
         left, nodes = problem.size.copy(), problem.counts
-        portions = -(-nodes // PORTIONS)
+        portions = -(-nodes // 4)
         while nodes.any() and not self.limit.over:
             kind = int(np.argmax(nodes))
             most = np.minimum(problem.most[:, kind], left)
@@ -216,7 +196,7 @@ class _ColumnGeneration:
         return program, placed, filled
 
     def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
-        self.limit.spent += PROGRAM_WORK
+        self.limit.spent += 0.01
         program, placed, filled = self._program(size, nodes)
         solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
         if solved.point is None:
@@ -247,7 +227,7 @@ class _ColumnGeneration:
         for column, gain in zip(placed, problem.gain.tolist(), strict=True):
             worth.add(-gain, column)
         seconds = max(0.5, self.end - time.monotonic())
-        point = program.point(worth, columns, seconds, WHOLE_NODES, WHOLE_GAP)
+        point = program.point(worth, columns, seconds, nodes=100, gap=1e-4)
         if point is not None:
             filled = filled + np.rint([point[column] for column in columns]).astype(np.int64)
         return self._placed(dense, filled)

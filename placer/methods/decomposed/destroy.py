@@ -17,25 +17,20 @@ import numpy.typing as npt
 
 from placer.bounds import CallCosts
 from placer.dense import Dense, DenseNetwork, DenseScope
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.placement import MAXIMISED
 
 __all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps", "tied_groups"]
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Leaves with more nodes than this are freed in pieces; smaller ones where nodes are divided into NUMA zones.
 CELL = 16
-#: Nodes of a repair by ejection chains at most.
-CHAINED = 128
 #: Weight of a node where nothing is to gain, against 1 where most is.
 ANYWHERE = 0.02
-#: Groups that take part, in a subproblem of few nodes with NUMA zones, and where ejection chains repair.
-MOST, MOST_OVER_ZONES, MOST_IN_CHAINS = 12, 36, 256
-#: AppGroups that wait and take part at most, and how many times the room that they ask for is freed.
-APPS, AMPLE = 8, 2.0
+#: Groups that take part, where no nodes are divided into NUMA zones.
+MOST = 12
 
 #: A destroy operator: about how many nodes, which may be freed, the groups that wait -> the nodes that are freed.
 Operator = Callable[[int, BoolArray, list[int]], IntArray]
@@ -173,7 +168,7 @@ class PendingGroups:
         fitting = [group for group in drawn if (self.least[group] <= room).all()]
         # The others take the place of pods that are there: those that are worth most for what they ask for.
         others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        size = MOST if self.dense.numa is None else MOST_IN_CHAINS if chains else MOST_OVER_ZONES
+        size = MOST if self.dense.numa is None else 256 if chains else 36
         most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
         return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
 
@@ -257,10 +252,10 @@ class AppGroupNodes:
         apps = [app for app, mine in self.groups.items() if not wait.isdisjoint(mine)]
         if not apps:
             return None
-        chosen = self.random.sample(apps, min(APPS, len(apps)))
+        chosen = self.random.sample(apps, min(8, len(apps)))
         asked = [least[sorted(wait.intersection(self.groups[app]))].sum(axis=0) for app in chosen]
         spare = incumbent.free[allowed].sum(axis=0) / max(1, int(allowed.sum()))
-        fewest = int(np.max(AMPLE * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
+        fewest = int(np.max(2.0 * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
         nodes = self._around(chosen[0], incumbent, min(size, fewest), allowed, room)
         left = incumbent.free[nodes].sum(axis=0)
         focus: set[int] = set()
@@ -404,7 +399,7 @@ class DestroyOperators:
 
     def _for_chains(self, _: int, allowed: BoolArray, __: list[int]) -> IntArray:
         """Ejection chains look at many more nodes than a solver could; now and then only at half of them."""
-        most = min(CHAINED, len(allowed))
+        most = min(128, len(allowed))
         return draw(self.numbers, self._stranded(), allowed, self.random.choice((most, -(-most // 2))))
 
     def _in_a_domain(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:

@@ -17,12 +17,10 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
 from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
+from placer.methods.exact.variables import limited_solver
 from placer.placement import MAXIMISED
 
 __all__ = ["GangRelaxation", "relaxable"]
-
-#: Deterministic time to choose gangs; a few dozen of them take a thousandth of it.
-CHOOSING_WORK = 0.5
 
 
 def relaxable(dense: Dense, criterion: int) -> bool:
@@ -230,9 +228,7 @@ class GangRelaxation:
             model.add(sum(size * whole[group] for group, size in asked.items()) <= most)
         model.add_bool_and(variable for group, variable in whole.items() if groups[group].priority > self.priority)
         model.maximize(sum(groups[group].need_weight * variable for group, variable in whole.items()))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = CHOOSING_WORK
+        solver = limited_solver(work=0.5)
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
         return frozenset(group for group, variable in whole.items() if solver.value(variable))

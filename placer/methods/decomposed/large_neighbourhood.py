@@ -15,9 +15,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, Solution, beats
+from placer.dense.model import IntArray
 from placer.executors import open_executor
 from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
 from placer.methods.decomposed.incumbent_state import IncumbentState
@@ -28,24 +28,13 @@ from placer.methods.events import SolverFault
 
 __all__ = ["LargeNeighbourhoodSearch", "StepLimits", "WorkerPool"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2
-#: The same where ejection chains repair, which cost less to begin for each exchange they look at; about a second.
-CHAINS_WORK = 0.6
-#: What a step counts as at least: making it, sending it and putting it back take a tenth of a second.
-LEAST_WORK = 0.03
 #: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
 FIRST, LEAST, MOST = 48, 8, 1024
-#: By how much a step grows and shrinks.
-GROW, SHRINK = 1.15, 0.88
-#: Share of the steps that leave room in few leaves beside the value.
-COMPACT = 0.25
 #: Share of the steps over NUMA zones that have no hint: there hints lead to the same few solutions.
 UNHINTED = 0.5
-#: How often an executor that broke down is opened anew.
-REOPENED = 3
 
 #: Asked before each step with the deterministic time of those before: seconds and deterministic time that it may take,
 #: infinite where nothing limits it; None: no more steps.
@@ -58,7 +47,7 @@ class WorkerPool:
     def __init__(self, name: str, workers: int) -> None:
         self.name, self.workers = name, workers
         self._executor: Executor | None = None
-        self._left = REOPENED
+        self._left = 3
 
     def submit(self, task: RepairTask) -> Future[RepairResult]:
         """Begin a repair."""
@@ -99,7 +88,7 @@ class AdaptiveSize:
         if found.too_large:
             self._least = max(2, min(self._least, nodes) // 2)
             self._now /= 2
-        self._now = min(self._most, max(self._least, self._now * (GROW if found.optimal else SHRINK)))
+        self._now = min(self._most, max(self._least, self._now * (1.15 if found.optimal else 0.88)))
 
 
 @dataclass(frozen=True)
@@ -218,7 +207,7 @@ class LargeNeighbourhoodSearch:
             yield from self.tied_groups.get(group, ())
 
     def _task(self, subproblem: Subproblem, chains: bool, seconds: float, work: float) -> RepairTask:
-        compact = self.random.random() < COMPACT
+        compact = self.random.random() < 0.25
         unhinted = self.dense.numa is not None and self.random.random() < UNHINTED
         return RepairTask(
             subproblem.dense,
@@ -226,7 +215,7 @@ class LargeNeighbourhoodSearch:
             subproblem.must,
             self.criterion,
             seconds,
-            min(work, CHAINS_WORK if chains else STEP_WORK),
+            min(work, 0.6 if chains else STEP_WORK),
             (self.seed + self.steps) % 2**31,
             compact,
             unhinted,
@@ -244,7 +233,8 @@ class LargeNeighbourhoodSearch:
             return False
         if found.fault is not None:
             raise SolverFault(f"in a neighbourhood: {found.fault}")
-        self.spent += max(found.work, LEAST_WORK)
+        # making a step, sending it and putting it back take a tenth of a second
+        self.spent += max(found.work, 0.03)
         if each.size is not None:
             each.size.learn(found, len(each.nodes))
         gain = self._put(each.subproblem, found)

@@ -30,49 +30,11 @@ __all__ = ["search"]
 #: the values after it lasts only as long as it does.
 FOREMOST = 4.0
 
-#: Deterministic time that asking the master counts as, a bound and a layout.
-MASTER_WORK = (0.2, 4.0)
-
-#: What making a placement of a layout may take, in seconds or deterministic time.
-LAYING_OUT = 10.0
-
-#: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
-#: The second one is where no blocks are equal: few layouts are found there.
-LAYING_OUT_SHARE, UNEQUAL_SHARE = 0.75, 0.25
-
-#: Share of what is left that the bound by the splits of AppGroups may take.
-SPLITS_SHARE = 0.25
-
-#: Assignments of AppGroups to areas that bring nothing, one after another, before something else is tried.
-IDLE_ASSIGNMENTS = 6
-
-#: Share of what is left that column generation may take.
-FILLING_SHARE = 0.5
-
-#: Share of what is left that packing by relax and fix may take.
-PACKING_SHARE = 0.5
-
-#: Deterministic time that it may take, in budgets.
-PACKING_WORK = 12.0
-
-#: Where no more than this share of a value waits, gangs are moved a few at a time before all are packed anew: that is
-#: mostly enough, and leaves pods nearer to each other.
-LITTLE_WAITS = 0.005
-
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
 
-#: Seconds of branch and cut by several workers before it begins anew, with other seeds.
-BRANCHED_SECONDS = 12.0
-
 #: Where the bound of branch and cut ends further below the value, as a share of it, it is not tried again.
 BRANCHED_NEAR = 0.03
-
-#: Share of what is left that branch and cut by one worker may take.
-BRANCHED_SHARE = 0.25
-
-#: Seconds before the time is over by which branch and cut is told to end: it looks at the clock now and then.
-BRANCHED_EARLY = 1.0
 
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -157,7 +119,7 @@ class DecomposedSearch(ExactSearch):
     def _of_gangs(self, criterion: int) -> list[Callable[[int, float], bool]]:
         known = self._known_bounds(criterion)
         waits = min(known, default=math.inf) - self.values[criterion]
-        little = waits <= LITTLE_WAITS * self.values[criterion]
+        little = waits <= 0.005 * self.values[criterion]
         return [self.gangs_relaxed, self.packed] if little else [self.packed, self.gangs_relaxed]
 
     def _few_pooled(self, criterion: int) -> bool:
@@ -173,9 +135,10 @@ class DecomposedSearch(ExactSearch):
         while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
             left = WORK_SECONDS * budget + began - time.monotonic()
             # With one worker only nodes of its tree end it; else the clock does, also where the limit is one of work.
-            several = min(left, BRANCHED_SECONDS, WORK_SECONDS * self.limits.work)
-            seconds = BRANCHED_SHARE * self.limits.seconds if alone else several
-            seconds = min(seconds, self.limits.seconds - BRANCHED_EARLY)
+            # Several begin again now and then with other seeds. HiGHS looks at the clock seldom, so it ends early.
+            several = min(left, 12.0, WORK_SECONDS * self.limits.work)
+            seconds = 0.25 * self.limits.seconds if alone else several
+            seconds = min(seconds, self.limits.seconds - 1.0)
             if seconds <= 0:
                 break
             if self._branched_once(criterion, seconds, FOREMOST * budget):
@@ -222,14 +185,14 @@ class DecomposedSearch(ExactSearch):
         if not self.tree.knows(criterion) or not self._everything_kept(criterion):
             return False
         bound = self.tree.bound(criterion, self.values, self.limits.seconds / 4)
-        self.limits.spent += MASTER_WORK[0]
+        self.limits.spent += 0.2
         if bound is not None:
             self._tell(bound)
         return self.met(criterion)
 
     def _calls_bounded(self, criterion: int) -> bool:
         if self.areas is not None and not self.calls_bounded and self._everything_kept(criterion):
-            seconds, work = SPLITS_SHARE * self.limits.seconds, SPLITS_SHARE * self.limits.work
+            seconds, work = 0.25 * self.limits.seconds, 0.25 * self.limits.work
             before = self.areas.splits.spent
             bound, self.calls_bounded = self.areas.splits.cost_bound(seconds, work)
             self.limits.spent += self.areas.splits.spent - before
@@ -241,7 +204,7 @@ class DecomposedSearch(ExactSearch):
         if self.areas is None or self.dense.criteria[criterion][0] != "networkCost":
             return False
         idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
-        while idle < IDLE_ASSIGNMENTS and not self.limits.over and self.areas.spent - first < most:
+        while idle < 6 and not self.limits.over and self.areas.spent - first < most:
             if self.options.workers > 1 and time.monotonic() - began > most:
                 break
             spent, values = self.areas.spent, self.values
@@ -261,7 +224,7 @@ class DecomposedSearch(ExactSearch):
         if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
             return False
         self.priorities_filled.add(priority)
-        seconds, work = FILLING_SHARE * self.limits.seconds, FILLING_SHARE * self.limits.work
+        seconds, work = 0.5 * self.limits.seconds, 0.5 * self.limits.work
         found, spent = refilled(
             self.dense, self.solution, priority, seconds, work, self.options.workers, self.options.seed
         )
@@ -314,10 +277,10 @@ class DecomposedSearch(ExactSearch):
             return False
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
-            spent = self.limits.spent + MASTER_WORK[1]
-            share = LAYING_OUT_SHARE if self.tree.sees_equal_blocks else UNEQUAL_SHARE
+            spent = self.limits.spent + 4.0
+            share = 0.75 if self.tree.sees_equal_blocks else 0.25
             seconds = share * self.limits.seconds
-            found = self.tree.propose(criterion, self.values, seconds, self._solver(LAYING_OUT))
+            found = self.tree.propose(criterion, self.values, seconds, self._solver(10.0))
             self.limits.spent = spent
             if found is None:
                 break
@@ -334,8 +297,8 @@ class DecomposedSearch(ExactSearch):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
-        seconds = PACKING_SHARE * self.limits.seconds
-        work = min(PACKING_SHARE * self.limits.work, PACKING_WORK * budget)
+        seconds = 0.5 * self.limits.seconds
+        work = min(0.5 * self.limits.work, 12.0 * budget)
         self.packings += 1
         found, spent = relaxed_and_fixed(
             self.dense,

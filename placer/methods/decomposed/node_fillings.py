@@ -12,23 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
+from placer.dense.model import IntArray
 from placer.linear import IntegerProgram, Row
+from placer.methods.exact.variables import limited_solver
 from placer.symmetry import grouped, partition_rows
 
 __all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
-
-IntArray = npt.NDArray[np.int64]
-
-#: More kinds of nodes than this are not looked at: each costs a knapsack in every round of prices.
-MOST_KINDS = 64
-
-#: Shapes that a knapsack chooses among, those that lose least at the prices; and its deterministic time.
-CANDIDATES, KNAPSACK_WORK = 30, 0.03
-
-#: What a unit of weight counts of a higher priority than the one that is decided, of that one, and of lower ones.
-ABOVE, HERE, BELOW = 256, 64, 1
 
 
 @dataclass(frozen=True)
@@ -136,7 +128,8 @@ class _ProblemBuilder:
         kinds = partition_rows(np.concatenate((self.room.view(np.uint8), np.packbits(masks, axis=0).T), axis=1))
         most = np.array([self._most(shape, kinds.first) for shape in range(len(self.first))], dtype=np.int64)
         useful = np.flatnonzero(most.any(axis=0))
-        if not 0 < len(useful) <= MOST_KINDS:
+        # each kind costs a knapsack in every round of prices
+        if not 0 < len(useful) <= 64:
             return None
         kind = np.full(len(kinds.first), -1, dtype=np.int64)
         kind[useful] = np.arange(len(useful))
@@ -157,7 +150,7 @@ class _ProblemBuilder:
     def _gain(self, index: int) -> int:
         one = self.dense.classes[index]
         priority = self.dense.groups[one.group].priority
-        return one.weight * (HERE if priority == self.priority else ABOVE if priority > self.priority else BELOW)
+        return one.weight * (64 if priority == self.priority else 256 if priority > self.priority else 1)
 
     def _most(self, shape: int, nodes: IntArray) -> IntArray:
         asked, mask = np.flatnonzero(self.request[shape]), self.dense.masks[self.dense.classes[self.first[shape]].mask]
@@ -233,12 +226,10 @@ class Pricing:
         effort
             Factor for candidates and time.
         """
-        from ortools.sat.python import cp_model
-
         cost = self.problem.request @ worth
         able = np.flatnonzero((most > 0) & (prices > 0))
         lost = (cost[able] - prices[able]) / np.maximum(cost[able], 1e-9)
-        chosen = able[np.argsort(lost, kind="stable")[: CANDIDATES * effort]]
+        chosen = able[np.argsort(lost, kind="stable")[: 30 * effort]]
         filling = np.zeros(len(prices), dtype=np.int64)
         if not len(chosen):
             return filling, 0.0
@@ -249,12 +240,9 @@ class Pricing:
             if any(amounts):
                 model.add(cp_model.LinearExpr.weighted_sum(pods, amounts) <= room)
         model.maximize(cp_model.LinearExpr.weighted_sum(pods, prices[chosen].tolist()))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = seed
-        solver.parameters.cp_model_probing_level = 0
-        solver.parameters.max_presolve_iterations = 1
-        solver.parameters.max_deterministic_time = KNAPSACK_WORK * effort
+        solver = limited_solver(
+            work=0.03 * effort, random_seed=seed, cp_model_probing_level=0, max_presolve_iterations=1
+        )
         status = solver.solve(model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             filling[chosen] = [solver.value(each) for each in pods]

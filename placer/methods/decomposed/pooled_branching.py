@@ -24,9 +24,6 @@ __all__ = ["BranchedSolution", "branch_and_cut"]
 #: for each: it has nothing else by which it ends at the same place each time.
 ITERATIONS, NODES = 3_000, 50
 
-#: Nodes where seconds end it.
-MOST_NODES = 2**31 - 1
-
 #: What is reported as the bound may be so much too high: all values are whole numbers.
 SLACK = 1e-4
 
@@ -73,7 +70,7 @@ def branch_and_cut(
     program, columns = model.as_integer_program(value)
     best = max(known, default=-math.inf)
     start, ended = model.encode(solution), Event()
-    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else MOST_NODES
+    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else 2**31 - 1
 
     def tree(number: int) -> Branched:
         first = start if number % 2 == 0 else None

@@ -14,27 +14,12 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
 from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.variables import limited_solver
 
 __all__ = ["PooledSearch", "StepBudget"]
 
-#: Deterministic time of a step.
-STEP_WORK = 0.6
-
-#: What a step counts as at least.
-LEAST_WORK = 0.05
-
-#: Leaves of the first step, and of the smallest one; after a step that was solved to the end it is some more.
-FIRST, LEAST, MORE = 10, 3, 0.1
-
-#: After so many steps without gain, all of as many leaves as can be solved to the end or not, they are given up; where
-#: the whole is small, and can be decided by itself, it is after fewer.
-IDLE, FEW_IDLE = 24, 6
-
 #: With no more columns than this the whole is small.
 FEW_COLUMNS = 12_000
-
-#: A step of leaves of one domain, else of leaves anywhere.
-TOGETHER = 0.6
 
 #: With more columns it is not tried: a step would take longer to be made than to be solved.
 MOST_COLUMNS = 60_000
@@ -87,7 +72,7 @@ class PooledSearch:
         self.is_far = False
         self.spent = 0.0
         self._values: list[int] = []
-        self._size = float(FIRST)
+        self._size = 10.0
         self.idle = 0
 
     @property
@@ -107,7 +92,7 @@ class PooledSearch:
         """
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
-            while self.idle < (FEW_IDLE if self.is_small else IDLE) and (left := budget()) is not None:
+            while self.idle < (6 if self.is_small else 24) and (left := budget()) is not None:
                 if self._gained(threads, left) and told(self.program.read(self._values)):
                     return
 
@@ -126,7 +111,7 @@ class PooledSearch:
     def _drawn(self) -> frozenset[int]:
         leaves = self.program.leaves
         size = min(int(self._size), len(leaves))
-        if self.chance.random() < TOGETHER:
+        if self.chance.random() < 0.6:
             above = int(self.parent[self.chance.choice(leaves)])
             near = [leaf for leaf in leaves if int(self.parent[leaf]) == above]
             chosen = self.chance.sample(near, min(size, len(near)))
@@ -137,7 +122,7 @@ class PooledSearch:
     def _taken(self, steps: Sequence[_SolvedStep]) -> bool:
         before = self.value.at(lambda variable: self._values[variable.index])
         ends = sum(step.optimal for step in steps)
-        self._size = max(LEAST, self._size * (1 + MORE) if 2 * ends > len(steps) else self._size * (1 - MORE))
+        self._size = max(3, self._size * 1.1 if 2 * ends > len(steps) else self._size * 0.9)
         self._size = min(self._size, len(self.program.leaves))
         found = min((step for step in steps if step.values is not None), key=lambda step: step.value, default=None)
         better = found is not None and found.value < before
@@ -156,15 +141,10 @@ class PooledSearch:
         hint = model.proto.solution_hint
         hint.vars.extend(range(len(self._values)))
         hint.values.extend(self._values)
-        solver = cp_model.CpSolver()
-        parameters = solver.parameters
-        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
         seconds, work = left
-        parameters.max_deterministic_time = min(STEP_WORK, work)
-        if seconds < float("inf"):
-            parameters.max_time_in_seconds = max(0.01, seconds)
+        solver = limited_solver(work=min(0.6, work), seconds=seconds, random_seed=seed, linearization_level=2)
         status = solver.solve(model)
-        work = max(LEAST_WORK, solver.response_proto.deterministic_time)
+        work = max(0.05, solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return _SolvedStep(None, 0, status == cp_model.INFEASIBLE, work)
         found = list(solver.response_proto.solution)

@@ -5,7 +5,6 @@ Tasks and results can be pickled, so a repair runs on any machine.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -15,17 +14,11 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel, Must
-from placer.methods.exact.variables import Linear
+from placer.methods.exact.variables import Linear, limited_solver
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["RepairResult", "RepairTask", "repair"]
-
-#: How near to the most compactness is near enough, as a share of it.
-COMPACT_GAP = 0.02
-
-#: How often a subproblem is solved where kubelets refuse what comes of it (C10).
-TRIES = 6
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,7 @@ def _by_model(task: RepairTask) -> RepairResult:
     except TooLarge:
         return RepairResult(None, too_large=True)
     work, end = 0.0, time.monotonic() + task.seconds
-    for _ in range(TRIES):
+    for _ in range(6):
         solver = _solver(task, task.work - work, end - time.monotonic(), most)
         model.hint(task.start)
         if task.unhinted:
@@ -136,26 +129,15 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
 
 
 def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = 1
-    parameters.random_seed = task.seed
     # A subproblem is small and one of many: presolving it thoroughly takes longer than solving it.
-    parameters.cp_model_probing_level = 0
-    parameters.max_presolve_iterations = 1
-    if _linear(task):
-        parameters.linearization_level = 2
-    parameters.absolute_gap_limit = COMPACT_GAP * most
-    parameters.max_deterministic_time = max(1e-6, work)
-    if seconds < math.inf:
-        parameters.max_time_in_seconds = max(0.01, seconds)
-    return solver
-
-
-def _linear(task: RepairTask) -> bool:
-    """All rows go into the linear relaxation where pods are only counted: measured."""
+    solver = limited_solver(
+        work=work, seconds=seconds, random_seed=task.seed, cp_model_probing_level=0, max_presolve_iterations=1
+    )
+    solver.parameters.absolute_gap_limit = 0.02 * most
     dense = task.dense
-    return dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None
+    if dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None:
+        solver.parameters.linearization_level = 2  # measured where pods are only counted
+    return solver
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:

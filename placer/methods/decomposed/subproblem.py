@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import (
     Call,
@@ -30,6 +29,7 @@ from placer.dense import (
     Workload,
 )
 from placer.dense.dense_neighbours import DenseNeighbours
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Units
 from placer.methods.decomposed.incumbent_state import IncumbentState
@@ -39,8 +39,6 @@ from placer.methods.partial import SharedRoom
 
 __all__ = ["Subproblem", "make_subproblem"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 K = TypeVar("K", str, int)
 
 

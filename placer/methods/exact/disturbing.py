@@ -21,7 +21,7 @@ from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.search import ExactModel, presolve_with_care, safe_bound
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solver_form, value_at
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, limited_solver, solver_form, value_at
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
@@ -433,7 +433,10 @@ class _DisturbingSearch:
             if self.deadline.over:
                 return False
             self.model.hint(self.solution)
-            solver = self._solver()
+            solver = limited_solver(
+                seconds=self.deadline.left, num_workers=self.options.workers, random_seed=self.options.seed
+            )
+            presolve_with_care(solver)
             status = solver.solve(self.model.proto)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 if status != cp_model.UNKNOWN:
@@ -457,11 +460,3 @@ class _DisturbingSearch:
         if self.lifted.complete:
             self.emit(BoundFound(criterion, bound, "exact", context))
         return True
-
-    def _solver(self) -> cp_model.CpSolver:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers, solver.parameters.random_seed = self.options.workers, self.options.seed
-        presolve_with_care(solver)
-        if self.deadline.left < math.inf:
-            solver.parameters.max_time_in_seconds = max(0.01, self.deadline.left)
-        return solver

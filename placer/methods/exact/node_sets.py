@@ -19,9 +19,6 @@ from placer.symmetry import equally_eligible, grouped, partition, partition_rows
 
 __all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
 
-#: How many pods that ask for nothing a node holds: more than there are.
-UNLIMITED = 2**31
-
 #: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps for each at most.
 MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 32
 
@@ -85,7 +82,7 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
     asked = np.flatnonzero(pod_class.request)
     if pod_class.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely):
         return fits
-    room: IntArray = np.full(len(dense.nodes), UNLIMITED, dtype=np.int64)
+    room: IntArray = np.full(len(dense.nodes), 2**31, dtype=np.int64)
     if len(asked):
         room = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
     if dense.numa is not None:

@@ -11,7 +11,7 @@ from placer.deadline import Deadline
 from placer.dense import Dense, Solution
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel, presolve_with_care
-from placer.methods.exact.variables import solver_form
+from placer.methods.exact.variables import limited_solver, solver_form
 
 __all__ = ["ready_solution"]
 
@@ -57,11 +57,8 @@ def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | 
 
 def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.CpSolverStatus, Solution | None]:
     """In a thread, so that this one hears signals; CP-SAT's own handler would end the process at the next Ctrl-C."""
-    solver = cp_model.CpSolver()
-    solver.parameters.catch_sigint_signal = False
-    solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
+    solver = limited_solver(seconds=min(1e6, deadline.left), random_seed=seed, catch_sigint_signal=False)
     presolve_with_care(solver)
-    solver.parameters.max_time_in_seconds = min(1e6, max(0.01, deadline.left))
     with ThreadPoolExecutor(1) as thread:
         solving = thread.submit(solver.solve, model.proto)
         try:

@@ -28,6 +28,7 @@ from placer.methods.exact.variables import (
     count_sizes,
     decode,
     encode,
+    limited_solver,
     make_bundles,
     solver_form,
 )
@@ -52,19 +53,8 @@ MOST_VARIABLES = 400_000
 #: Seconds to build a model, per count and home: measured 0.1 to 0.25 ms on a busy machine.
 BUILD_SECONDS = 0.0002
 
-#: Objectives stay below this, far from the solver's 2^63.
-SAFE = 2**60
-
-#: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
-#: from round to round. Small first: soon every value has been looked at.
-FIRST_BUDGET, GROWTH = 2.0, 4.0
-
-#: Share of the time that the linear program over shapes and node classes may take.
-LP_SHARE = 0.1
-
-#: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
-#: bounds here; the workers that are left over do the solver's own neighbourhood search.
-FEW_WORKERS = 3
+#: Seconds for a value in the first round, with one worker deterministic time: soon every value has been looked at.
+FIRST_BUDGET = 2.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +135,7 @@ class ExactModel:
         maximised = self.dense.criteria[criterion][0] in MAXIMISED
         row = Linear([*value.variables], [*value.coefficients], value.constant)
         factor = 1 if aside is None else 1 + self.most(aside)
-        if aside is not None and factor * max(1, self.most(row)) < SAFE:
+        if aside is not None and factor * max(1, self.most(row)) < 2**60:
             row = Linear(row.variables, [factor * each for each in row.coefficients])
             for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
                 row.add(coefficient if maximised else -coefficient, variable)
@@ -296,7 +286,7 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        for bound in lp_bounds(self.dense, self.values, self.limits.seconds * LP_SHARE):
+        for bound in lp_bounds(self.dense, self.values, self.limits.seconds * 0.1):
             self._tell(bound)
         budget = FIRST_BUDGET
         while True:
@@ -308,7 +298,7 @@ class ExactSearch:
                 return "time"
             if self.too_large and budget >= self.last_budget:
                 return "finished"
-            budget *= GROWTH
+            budget *= 4.0
 
     def _round(self, budget: float) -> None:
         self.model: ExactModel | PooledModel | None = None
@@ -451,20 +441,18 @@ class ExactSearch:
 
     def _solver(self, budget: float) -> cp_model.CpSolver:
         """With one worker only deterministic time ends the solver before the limit does."""
-        solver = cp_model.CpSolver()
-        parameters, alone = solver.parameters, self.options.workers == 1
-        parameters.num_workers = self.options.workers
-        parameters.random_seed = self.options.seed
-        if self.options.workers <= FEW_WORKERS:
-            parameters.subsolvers.extend(["max_lp"])
+        alone = self.options.workers == 1
+        solver = limited_solver(
+            work=min(self.limits.work, budget) if alone else self.limits.work,
+            seconds=self.limits.seconds if alone else min(self.limits.seconds, budget),
+            num_workers=self.options.workers,
+            random_seed=self.options.seed,
+        )
+        # With so few workers no subsolver uses the LP fully, and it is the LP that proves bounds here.
+        if self.options.workers <= 3:
+            solver.parameters.subsolvers.extend(["max_lp"])
         if self.dense.network is not None and self.dense.network.majority:
             presolve_with_care(solver)
-        seconds = self.limits.seconds if alone else min(self.limits.seconds, budget)
-        work = min(self.limits.work, budget) if alone else self.limits.work
-        if seconds < math.inf:
-            parameters.max_time_in_seconds = max(0.01, seconds)
-        if work < math.inf:
-            parameters.max_deterministic_time = max(1e-6, work)
         return solver
 
 

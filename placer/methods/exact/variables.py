@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
-from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
+from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 
 from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
@@ -28,6 +29,7 @@ __all__ = [
     "count_sizes",
     "decode",
     "encode",
+    "limited_solver",
     "make_bundles",
     "reaches",
     "solver_form",
@@ -254,6 +256,18 @@ Linear: TypeAlias = LinearExpression[IntVar]
 def solver_form(expression: Linear) -> LinearExpr:
     """Return the variable part of an expression as CP-SAT takes it: made in one call, which is the fast way."""
     return LinearExpr.weighted_sum(expression.variables, expression.coefficients)
+
+
+def limited_solver(*, work: float = math.inf, seconds: float = math.inf, **settings: float) -> CpSolver:
+    """Make a solver within limits; ``settings`` are its parameters, among them one thread unless they say otherwise."""
+    solver = CpSolver()
+    for name, setting in {"num_workers": 1, **settings}.items():
+        setattr(solver.parameters, name, setting)
+    if work < math.inf:
+        solver.parameters.max_deterministic_time = max(1e-6, work)
+    if seconds < math.inf:
+        solver.parameters.max_time_in_seconds = max(0.01, seconds)
+    return solver
 
 
 def reaches(row: Linear, least: int, values: list[int]) -> int:

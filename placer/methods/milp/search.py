@@ -29,18 +29,9 @@ TOLERANCE = 1e-4
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
 
-#: Share of the limit that is used at all: handing a program to a solver takes time that no solver's limit counts.
-USED = 0.95
-
-#: A solve that would have less than this is not started.
-LEAST_SECONDS = 0.05
-
 
 #: Said of a solution that keeps all rows and has no order in which each pod is admitted (C12).
 NO_ORDER = "order of pod_affinity"
-
-#: How often a value is decided again without what had no order.
-EXCLUDED = 200
 
 
 class MilpModel:
@@ -154,7 +145,8 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 class _MilpSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
-        self._end = None if options.seconds is None else time.monotonic() + USED * options.seconds
+        # Handing a program to a solver takes time that no limit of the solver counts.
+        self._end = None if options.seconds is None else time.monotonic() + 0.95 * options.seconds
         self._nodes = None if options.work is None else max(1, int(options.work * NODES_PER_WORK))
         self.solution: Solution | None = None
         self.values = score_solution(dense, {})
@@ -193,7 +185,7 @@ class _MilpSearch:
     def _solve(self, criterion: int, model: MilpModel) -> bool:
         last = criterion + 1 == len(self.dense.criteria)
         seconds, nodes = self._seconds_for(last), self._nodes_for(last)
-        if (seconds is not None and seconds < LEAST_SECONDS) or nodes == 0:
+        if (seconds is not None and seconds < 0.05) or nodes == 0:
             self.cut = True
             return False
         solver = make_solver(
@@ -253,7 +245,7 @@ class _MilpSearch:
 
 def _ask(solver: pulp.LpSolver, model: MilpModel) -> SolveStatus:
     status = ask(solver, model.program.problem)
-    for _ in range(EXCLUDED):
+    for _ in range(200):
         if status in (SolveStatus.IMPOSSIBLE, SolveStatus.NOTHING) or not model.exclude():
             break
         status = ask(solver, model.program.problem)

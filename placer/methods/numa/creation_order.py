@@ -17,13 +17,6 @@ from placer.methods.numa.zone_bins import SINGLE, ZoneBins
 
 __all__ = ["swap_towards_creation_order"]
 
-#: Pairs of pods that are tried per node where some would be refused, and in all.
-TRIES, MOST_TRIES = 400, 40_000
-#: Zones where a partner is looked for, and partners that are tried at once.
-ZONES, PARTNERS = 64, 12
-#: How often a change is made that is neither better nor worse.
-SIDEWAYS = 0.3
-
 
 def swap_towards_creation_order(
     dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float
@@ -61,7 +54,7 @@ class _SwapsByCreation:
         return alone and not wanted and not one.daemon
 
     def run(self, end: float) -> None:
-        left = min(MOST_TRIES, TRIES * len(self.bad))
+        left = min(40_000, 400 * len(self.bad))
         while self.bad and left > 0 and time.monotonic() < end:
             left -= 1
             node = self.chance.choice(self.bad)
@@ -79,7 +72,7 @@ class _SwapsByCreation:
             refused = self._refused_after(node, index, partner), self._refused_after(second, partner, index)
             change = sum(refused) - self.refused[node] - self.refused[second]
             tried += 1
-            if change > 0 or (change == 0 and self.chance.random() > SIDEWAYS):
+            if change > 0 or (change == 0 and self.chance.random() > 0.3):
                 continue
             if bins.exchange((zone, (index,)), (other, (partner,))):
                 self.refused[node], self.refused[second] = refused
@@ -90,7 +83,7 @@ class _SwapsByCreation:
     def _partners(self, zone: int, index: int) -> Iterator[tuple[int, int]]:
         bins, facts = self.bins, self.facts
         node = int(bins.node[zone])
-        zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(ZONES)])
+        zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(64)])
         zones = zones[bins.node[zones] != node]
         rows, numbers = np.nonzero(bins.real[zones, SINGLE])
         zones, numbers = zones[rows], 1 + numbers
@@ -98,7 +91,7 @@ class _SwapsByCreation:
         fits = (bins.room[zone] + gain >= 0).all(axis=1) & (bins.room[zones] - gain >= 0).all(axis=1)
         fits &= facts.allowed[bins.sorts[zones, numbers, 0], node] & facts.allowed[facts.sort[index]][bins.node[zones]]
         places = np.flatnonzero(fits).tolist()
-        for place in self.chance.sample(places, min(PARTNERS, len(places))):
+        for place in self.chance.sample(places, min(12, len(places))):
             other, (partner,) = bins.bundle(int(zones[place]), int(numbers[place]))
             if self.exchanged[partner]:
                 yield other, partner

@@ -16,28 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.numa.zone_bins import SINGLE, Bundle, ZoneBins
 
 __all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: What a look for an exchange counts as, in the deterministic time of steps; about half a millisecond.
 EXCHANGE_WORK = 0.0003
-#: Exchanges for one pod and zone at most.
-LINKS = 16
-#: Zones that are looked at for an exchange: with room for what is lacking, and any.
-GIVING, OTHERS = 48, 24
-#: By how much more may be lacking after an exchange at random, in shares of a zone.
-HARM = 0.8
-#: How often waiting and placed pods change places.
-TURNS = 0.2
-#: How often a pod that takes no part where it is is exchanged for one that does, and how often for another such pod.
-SWAPS, SIDEWAYS = 0.3, 0.3
-#: By how much a zone that lacks more may be chosen, in shares of a zone; drawn each time.
-SPREADS = (0.1, 0.3, 1.0, 2.0)
+#: Zones with room for a shortage that are looked at for an exchange.
+GIVING = 48
 #: How far sizes are blurred where they decide who waits, in shares of a zone.
 BLUR = 0.3
 #: Exchanges that are tried where kubelets refuse the best one.
@@ -68,9 +57,9 @@ class _EjectionChains:
     def run(self, work: float, end: float) -> float:
         while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
             self.looks += 1
-            if self.chance.random() < TURNS:
+            if self.chance.random() < 0.2:
                 self._replace_waiting()
-            if self.bins.mixed and self.chance.random() < SWAPS:
+            if self.bins.mixed and self.chance.random() < 0.3:
                 self._swap()
             index = self._draw()
             zone = self._zone(index)
@@ -93,12 +82,12 @@ class _EjectionChains:
         zones = np.flatnonzero(allowed)
         if not len(zones):
             return None
-        spread = self.chance.choice(SPREADS)
+        spread = self.chance.choice((0.1, 0.3, 1.0, 2.0))
         keys = self._lacking(index, self.bins.room[zones]) + spread * self.numbers.random(len(zones))
         return int(zones[int(keys.argmin())])
 
     def _gather(self, index: int, zone: int) -> bool:
-        for _ in range(LINKS):
+        for _ in range(16):
             if (self.bins.room[zone] >= self.facts.asked[index]).all():
                 return self.bins.replace(zone, (), (index,))
             self.looks += 1
@@ -128,7 +117,7 @@ class _EjectionChains:
         giving = np.flatnonzero((room[:, scarce] > 0).any(axis=1))
         if len(giving) > GIVING:
             giving = self.numbers.choice(giving, GIVING, replace=False)
-        zones = np.unique(np.concatenate((giving, self.numbers.integers(len(room), size=OTHERS))))
+        zones = np.unique(np.concatenate((giving, self.numbers.integers(len(room), size=24))))
         zones = zones[zones != zone]
         rows, bundles = np.nonzero(bins.real[zones])
         zones = zones[rows]
@@ -159,7 +148,7 @@ class _EjectionChains:
         if len(helping):
             order = helping[np.argsort(lacking.reshape(-1)[helping], kind="stable")[:TRIES]]
         else:
-            harmless = np.flatnonzero(lacking.reshape(-1) <= now + HARM)
+            harmless = np.flatnonzero(lacking.reshape(-1) <= now + 0.8)
             order = self.numbers.choice(harmless, 1) if len(harmless) else harmless
         return [divmod(int(place), width) for place in order]
 
@@ -189,7 +178,7 @@ class _EjectionChains:
         index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
         for others in self._partners_of(index, node, second) if second != node else ():
             left = self._more_fixed(index, node, others, second)
-            if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
+            if left > 0 or (left == 0 and self.chance.random() > 0.3):
                 continue
             if self._have_room(index, node, others, second) and bins.swap(node, index, second, others):
                 return

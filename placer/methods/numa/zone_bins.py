@@ -13,18 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, Solution
 from placer.dense.admission_orders import is_plain
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.packed_kubelet import Units
 from placer.methods.partial import PartialSolution
 
 __all__ = ["SINGLE", "Bundle", "ExchangeFacts", "ZoneBins"]
 
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Pods of a zone that are looked at in pairs; of more, some are drawn.
 MOST = 8

@@ -17,17 +17,10 @@ from placer.methods.decomposed.master.program import CommonDomain, Key, MasterPr
 
 __all__ = ["Home", "HomeLayout", "dive"]
 
-#: How many nodes of its tree the solver may look at to fill one block, and how near is near enough: another filling
-#: is as good, only a smaller one may cost something later.
-NODES, NEAR = 1000, 0.3
-
 
 #: A domain, and whether it is one of its leaves that is meant.
 Home = tuple[int, bool]
 
-
-#: A block is given so long at least.
-LEAST_SECONDS = 1.0
 
 #: How much more than was aimed for may be where a block cannot be filled otherwise: in parts of a thousand of the first
 #: value aimed for, rounded up, and of the others as it is.
@@ -35,9 +28,6 @@ GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16
 
 #: After so many blocks it is given up where all would take three times the time at that pace: later ones take less.
 TRIED = 3
-
-#: With no more leaves than this a block's leaves are looked at one by one.
-FEW_LEAVES = 8
 
 
 @dataclass(frozen=True)
@@ -99,9 +89,9 @@ class _Dive:
         return self.measured.unit(unit.blocks[:1])
 
     def _filled(self, unit: EqualBlocks) -> dict[Key, int] | None:
-        cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
+        cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= 8
         master = MasterProgram(self.measured, [*self.named, unit, *self.rest], self.known, unit if cut else None)
-        share = max(LEAST_SECONDS, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
+        share = max(1.0, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
         whole = {*([] if self.rest else master.columns.values()), *master.whole(unit)}
         point = _fill(master, _large(master, unit, self.worth), whole, self.aims, (share, self.left))
         return None if point is None else {key: round(point[column]) for key, column in master.columns.items()}
@@ -123,7 +113,7 @@ def _fill(
     for part, more in GIVING_UP:
         for name, most in aims.items():
             master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
-        found = master.program.point(large, whole, min(share, left()), NODES, NEAR)
+        found = master.program.point(large, whole, min(share, left()), nodes=1000, gap=0.3)
         if found is not None:
             values = {name: math.ceil(master.value(name).at(found.__getitem__) - 1e-6) for name in aims}
             aims.update({name: max(most, values[name]) for name, most in aims.items()})

@@ -9,14 +9,13 @@ from functools import cached_property
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.dense.model import IntArray
 from placer.symmetry import grouped
 
 __all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Leaves hold at most so many pieces: a flow through a leaf has as many nodes.
 MOST_PIECES = 512

@@ -77,9 +77,6 @@ def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | Non
     return next((each for each in (home, *above) if each in known), None)
 
 
-#: After so many attempts without a placement no more are made: what decides there is not counted.
-FRUITLESS = 2
-
 #: The values that it knows.
 NAMES = ("locality", "span")
 
@@ -143,7 +140,7 @@ class TreeMaster:
         :meth:`bound` must have been asked; ``seconds`` are without the time of the solver.
         """
         bound = self._bounds.get((criterion, tuple(values[:criterion])))
-        if self.measured is None or bound is None or self.fruitless >= FRUITLESS:
+        if self.measured is None or bound is None or self.fruitless >= 2:
             return None
         end = time.monotonic() + seconds
 

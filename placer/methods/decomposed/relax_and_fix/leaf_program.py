@@ -9,9 +9,9 @@ section 3.6; there the variables that are not fixed yet are continuous, here the
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -26,46 +26,22 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
 )
 from placer.methods.decomposed.relax_and_fix.packing_state import PackingState
+from placer.methods.exact.variables import Linear, limited_solver, solver_form
 
 __all__ = ["PackingProgram"]
 
-#: How much more an item counts whose gang has a home, since it may be in few leaves only; and has to be packed besides.
-HOMED, HOMED_AND_REQUIRED = 3, 5
 
-#: Steps end when they are this near to their optimum; those that decide anew what was fixed before have to be nearer.
-GAP, HINTED_GAP = 0.1, 0.01
+#: Shape to a sum of its pods.
+Rows: TypeAlias = defaultdict[int, Linear]
 
 
-class _Terms:
-    """A sum of coefficient times variable per shape."""
-
-    def __init__(self) -> None:
-        self._variables: dict[int, list[IntVar]] = defaultdict(list)
-        self._coefficients: dict[int, list[int]] = defaultdict(list)
-
-    def add(self, content: Iterable[tuple[int, int]], variable: IntVar) -> None:
-        for shape, count in content:
-            self._variables[shape].append(variable)
-            self._coefficients[shape].append(count)
-
-    def of(self, shape: int) -> LinearExpr:
-        return LinearExpr.weighted_sum(self._variables[shape], self._coefficients[shape])
-
-
-class _Demand:
-    """Pods per shape that need room: certainly, or where a variable is 1."""
-
-    def __init__(self) -> None:
-        self._certain, self._possible = Counter[int](), _Terms()
-
-    def add(self, pods: Mapping[int, int], column: IntVar | None = None) -> None:
+def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) -> None:
+    """Add pods by shape to rows, as often as a variable says where there is one."""
+    for shape, count in content:
         if column is None:
-            self._certain.update(pods)
+            rows[shape].constant += count
         else:
-            self._possible.add(pods.items(), column)
-
-    def of(self, shape: int) -> cp_model.LinearExprT:
-        return self._certain[shape] + self._possible.of(shape)
+            rows[shape].add(count, column)
 
 
 class PackingProgram:
@@ -99,8 +75,8 @@ class PackingProgram:
         self._home = self._home_choices(optional)
         self._region = self._regions()
         self._filled: dict[tuple[int, int], list[tuple[Filling, IntVar]]] = {}
-        self._in_region: dict[int, _Terms] = defaultdict(_Terms)
-        self._in_leaf: dict[int, _Terms] = {leaf: _Terms() for leaf in leaves}
+        self._in_region: dict[int, Rows] = defaultdict(lambda: defaultdict(Linear))
+        self._in_leaf: dict[int, Rows] = {leaf: defaultdict(Linear) for leaf in leaves}
         self.items: dict[tuple[int, ItemKind], IntVar] = {}
         self._pool()
         for leaf in leaves:
@@ -143,7 +119,7 @@ class PackingProgram:
         for region in sorted(nodes):
             self._fill(region, nodes[region], self._in_region[region])
 
-    def _fill(self, where: int, nodes: Iterable[int], terms: _Terms) -> None:
+    def _fill(self, where: int, nodes: Iterable[int], rows: Rows) -> None:
         """``where`` is a region, or a leaf by its negative number."""
         for kind, many in sorted(self.state.count(nodes).items()):
             fillings = self.state.fillings[kind]
@@ -152,11 +128,12 @@ class PackingProgram:
             columns = [(filling, self.model.new_int_var(0, many, "")) for filling in fillings]
             self.model.add(LinearExpr.sum([column for _, column in columns]) == many)
             for filling, column in columns:
-                terms.add(filling, column)
+                _add(rows, filling, column)
             self._filled[where, kind] = columns
 
     def _leaf(self, leaf: int) -> None:
-        nodes, room = self._problem.leaves[leaf], _Terms()
+        nodes = self._problem.leaves[leaf]
+        room: Rows = defaultdict(Linear)
         self._fill(~leaf, nodes, room)
         most = Counter[int]()
         for number, many in self.state.count(nodes).items():
@@ -165,17 +142,16 @@ class PackingProgram:
         held = self._items(leaf, most)
         for shape, count in most.items():
             spare = self.model.new_int_var(0, count, "")
-            self._in_leaf[leaf].add([(shape, 1)], spare)
-            room.add([(shape, -1)], spare)
-            self.model.add(room.of(shape) >= held.of(shape))
+            self._in_leaf[leaf][shape].add(1, spare)
+            self._at_most(Linear().plus(1, held[shape]).add(1, spare), room[shape])
 
-    def _items(self, leaf: int, most: Mapping[int, int]) -> _Terms:
-        held = _Terms()
+    def _items(self, leaf: int, most: Mapping[int, int]) -> Rows:
+        held: Rows = defaultdict(Linear)
         for kind, left in self._left.items():
             many = min([left, *(most.get(shape, 0) // count for shape, count in kind.content)])
             if many and self._may_be(kind, leaf):
                 self.items[leaf, kind] = column = self.model.new_int_var(0, many, "")
-                held.add(kind.content, column)
+                _add(held, kind.content, column)
                 self._at_home(kind.scope, leaf, column, many)
         return held
 
@@ -252,46 +228,52 @@ class PackingProgram:
         demand = self._demand()
         terms = [*self._in_region.values(), *self._in_leaf.values(), self._held()]
         for shape in range(len(self._problem.shapes)):
-            self.model.add(LinearExpr.sum([each.of(shape) for each in terms]) >= demand.of(shape))
+            self._at_most(demand[shape], *(each[shape] for each in terms))
         for domain in sorted({home for homes in self._homes.values() for home in homes}):
             self._home_rows(domain)
 
-    def _demand(self) -> _Demand:
+    def _at_most(self, row: Linear, *room: Linear) -> None:
+        whole = Linear().plus(1, row).plus(-1, *room)
+        self.model.add(solver_form(whole) <= -whole.constant)
+
+    def _demand(self) -> Rows:
         """All pods that have no place; where gangs may be left out nothing is fixed yet."""
-        demand = _Demand()
+        demand: Rows = defaultdict(Linear)
         for packed, bundle in self._packed.values():
-            demand.add(bundle[0].demand, packed)
+            _add(demand, bundle[0].demand.items(), packed)
         for gang in self._certain():
-            demand.add(gang.demand if self._optional else gang.loose)
+            _add(demand, (gang.demand if self._optional else gang.loose).items(), None)
         for kind, left in () if self._optional else self._left.items():
-            demand.add({shape: left * count for shape, count in kind.content})
+            _add(demand, ((shape, left * count) for shape, count in kind.content), None)
         return demand
 
     def _certain(self) -> list[PackedGang]:
         optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
         return [gang for gang in self.gangs if gang.group not in optional]
 
-    def _held(self, domain: int | None = None) -> _Terms:
-        held = _Terms()
+    def _held(self, domain: int | None = None) -> Rows:
+        held: Rows = defaultdict(Linear)
         for (leaf, kind), column in self.items.items():
             if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
-                held.add(kind.content, column)
+                _add(held, kind.content, column)
         return held
 
     def _home_rows(self, domain: int) -> None:
-        demand, beside, most = _Demand(), _Demand(), Counter[int]()
+        demand: Rows = defaultdict(Linear)
+        beside: Rows = defaultdict(Linear)
+        most = Counter[int]()
         for scope, home in self._homes_within(domain):
             part = self._problem.homed[scope][0]
             most.update(part.loose)
-            demand.add(self._asked(part), self._home.get((scope, home)))
-            beside.add(part.loose, self._home.get((scope, home)))
+            _add(demand, self._asked(part).items(), self._home.get((scope, home)))
+            _add(beside, part.loose.items(), self._home.get((scope, home)))
         within = self._problem.within
         room = [terms for region, terms in self._in_region.items() if within(region, domain)]
         leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
         if leaves:
             room += [self._held(domain), self._here(leaves, beside, most)]
         for shape in range(len(self._problem.shapes)):
-            self.model.add(LinearExpr.sum([each.of(shape) for each in room]) >= demand.of(shape))
+            self._at_most(demand[shape], *(each[shape] for each in room))
 
     def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
         for scope, homes in self._homes.items():
@@ -299,14 +281,13 @@ class PackingProgram:
                 if self._problem.within(home, domain):
                     yield scope, home
 
-    def _here(self, leaves: Sequence[_Terms], beside: _Demand, most: Mapping[int, int]) -> _Terms:
+    def _here(self, leaves: Sequence[Rows], beside: Rows, most: Mapping[int, int]) -> Rows:
         """Pods in leaves of the step that need their domain and are not fixed in it: loose ones, not items left."""
-        found = _Terms()
+        found: Rows = defaultdict(Linear)
         for shape, count in most.items():
-            here = self.model.new_int_var(0, count, "")
-            self.model.add(here <= LinearExpr.sum([each.of(shape) for each in leaves]))
-            self.model.add(here <= beside.of(shape))
-            found.add([(shape, 1)], here)
+            here = found[shape].add(1, self.model.new_int_var(0, count, ""))
+            self._at_most(here, *(each[shape] for each in leaves))
+            self._at_most(here, beside[shape])
         return found
 
     def _asked(self, part: HomedPods) -> Counter[int]:
@@ -334,26 +315,22 @@ class PackingProgram:
             weights = [self._worth(kind) for _, kind in self.items]
         if columns:
             self.model.maximize(LinearExpr.weighted_sum(columns, weights))
-        self._solver = cp_model.CpSolver()
-        parameters = self._solver.parameters
-        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
-        # Thousands of equal small programs: looking for more than the rows say costs more than it brings (measured).
-        parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
-        parameters.relative_gap_limit = self._gap(hint is not None)
-        if seconds < math.inf:
-            parameters.max_time_in_seconds = max(0.01, seconds)
-        parameters.max_deterministic_time = max(1e-6, work)
+        self._solver = limited_solver(
+            work=work,
+            seconds=seconds,
+            random_seed=seed,
+            linearization_level=2,
+            # Thousands of equal small programs: looking for more than their rows costs more than it brings (measured).
+            cp_model_probing_level=0,
+            symmetry_level=0,
+            relative_gap_limit=0.0 if self._packed else 0.1 if hint is None else 0.01,
+        )
         return self._solver.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-
-    def _gap(self, hinted: bool) -> float:
-        if self._packed:
-            return 0.0
-        return HINTED_GAP if hinted else GAP
 
     def _worth(self, kind: ItemKind) -> int:
         factor = 1
         if kind.scope != ANYWHERE:
-            factor = HOMED_AND_REQUIRED if self._problem.homed[kind.scope][1].required else HOMED
+            factor = 5 if self._problem.homed[kind.scope][1].required else 3
         return factor * (1 + self._blamed.get(kind.content, 0)) * self._problem.worth_of(kind)
 
     @property

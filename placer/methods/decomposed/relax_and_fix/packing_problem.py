@@ -31,12 +31,6 @@ __all__ = [
     "make_packing_problem",
 ]
 
-#: More shapes than this have too many fillings.
-MOST_SHAPES = 48
-
-#: More fillings of a node than this are not listed.
-MOST_FILLINGS = 512
-
 #: How many pods of each shape there are: pairs of shape and count, ascending.
 Content: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -197,7 +191,7 @@ def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[
     fitting = sorted(filter(lambda each: all(map(le, each[1], room)), open_to), key=_largest)
     if not fitting:
         return ((),)
-    found = maximal_fillings(room, tuple(request for _, request in fitting), MOST_FILLINGS)
+    found = maximal_fillings(room, tuple(request for _, request in fitting), 512)
     return tuple(sorted(_content_of(each, fitting) for each in found)) or None
 
 
@@ -219,7 +213,7 @@ def make_packing_problem(
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)
     waiting = any(not reader.whole(gang.group) for gang in gangs)
-    if not waiting or len(reader.shapes) > MOST_SHAPES:
+    if not waiting or len(reader.shapes) > 48:
         return None
     kept = {number for number, group in enumerate(dense.groups) if group.priority >= priority} | set(stays)
     kept -= {gang.group for gang in gangs}

@@ -33,44 +33,17 @@ from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, Pac
 
 __all__ = ["relaxed_and_fixed"]
 
-#: Deterministic time of a step, of choosing gangs, and of placing loose pods in the end.
-STEP_WORK, CHOOSING_WORK, LAST_WORK = 0.5, 3.0, 5.0
-
-#: The same of a step that decides anew what was fixed before.
-AGAIN_WORK = 0.3
+#: Deterministic time of a step.
+STEP_WORK = 0.5
 
 #: What a step counts as at least: it is built in a twentieth of a second.
 LEAST_WORK = 0.02
 
-#: Seconds that a program has at least, so that what is fixed becomes a placement when the time is over.
-LEAST_SECONDS = 1.0
-
 #: Leaves of a step have about so many variables.
 STEP_VARIABLES = 800
 
-#: Leaves of a step in which something gets another home, at most.
-MOST_LEAVES = 16
-
 #: A larger pool is not looked at: a step would take seconds to build.
 MOST_VARIABLES = 12_000
-
-#: Steps that bring nothing, one after another, before all is begun again in another order.
-IDLE_STEPS = 20
-
-#: Steps that fix nothing, one after another, before what is left is looked at by itself.
-IN_VAIN = 8
-
-#: After so many of them what is left counts more, by what it is worth.
-BLAMED_EVERY = 4
-
-#: Attempts that bring nothing, one after another, before it ends.
-ATTEMPTS = 6
-
-#: Homes are compared with one another: where there are more of them, building a step takes long.
-MOST_HOMES = 128
-
-#: How often what has a home may get another one, where an item of it is left.
-REHOMED = 0.5
 
 
 def relaxed_and_fixed(
@@ -139,7 +112,7 @@ class _RelaxAndFix:
 
     def _packed(self, gangs: Sequence[PackedGang]) -> PackingState:
         best, in_vain = self._attempt(gangs), 0
-        while best.unfixed and in_vain < ATTEMPTS and not self._over and not self._nowhere(best):
+        while best.unfixed and in_vain < 6 and not self._over and not self._nowhere(best):
             state = self._attempt(gangs)
             in_vain = 0 if state.unfixed < best.unfixed else in_vain + 1
             best = state if state.unfixed < best.unfixed else best
@@ -153,7 +126,7 @@ class _RelaxAndFix:
         if self._too_large(state):
             return None
         choice = PackingProgram(state, among, optional=True)
-        return choice.chosen() if self._solve(choice, CHOOSING_WORK) else None
+        return choice.chosen() if self._solve(choice, 3.0) else None
 
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
         """Kinds of items that no leaf holds even if it is empty: a pool cannot tell."""
@@ -189,19 +162,20 @@ class _RelaxAndFix:
         counts = state.count(self.problem.room)
         columns = sum(len(state.fillings[kind]) for kind in counts) * (1 + len(homes))
         columns += sum(len(part.homes) for part in parts)
-        return columns > MOST_VARIABLES or len(homes) > MOST_HOMES
+        return columns > MOST_VARIABLES or len(homes) > 128
 
     def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
         seconds, left = self._end - time.monotonic(), self._work - self.spent
         seed = self.chance.randrange(2**31)
-        found = program.solve(max(LEAST_SECONDS, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
+        # what is fixed becomes a placement also when the time is over
+        found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
         self.spent += max(LEAST_WORK, program.spent)
         return found
 
     def _construct(self, state: PackingState) -> None:
         in_vain = 0
         for leaves in self._batches(state):
-            if not state.unfixed or self._over or in_vain == IN_VAIN:
+            if not state.unfixed or self._over or in_vain == 8:
                 return
             before = state.unfixed
             program = PackingProgram(state, state.gangs, leaves, blamed=self._blamed)
@@ -236,19 +210,19 @@ class _RelaxAndFix:
 
     def _improve(self, state: PackingState) -> PackingState:
         best, idle = state, 0
-        while best.unfixed and idle < IDLE_STEPS and not self._over:
+        while best.unfixed and idle < 20 and not self._over:
             tried = state.copy()
             leaves = self._opened(tried)
             hint = tried.free(leaves)
             program = PackingProgram(tried, tried.gangs, leaves, blamed=self._blamed)
-            if self._solve(program, AGAIN_WORK, hint):
+            if self._solve(program, 0.3, hint):
                 program.fix()
                 if self._missed(tried) <= self._missed(state):
                     state = tried
             idle += 1
             if state.unfixed < best.unfixed:
                 best, idle = state, 0
-            elif idle % BLAMED_EVERY == 0:
+            elif idle % 4 == 0:
                 self._blamed.update({kind.content for kind in +state.left})
         return best
 
@@ -265,7 +239,7 @@ class _RelaxAndFix:
         inside = list(self.problem.leaves)
         if kind.scope != ANYWHERE:
             home = state.home.get(kind.scope)
-            if home is None or self.chance.random() < REHOMED:
+            if home is None or self.chance.random() < 0.5:
                 return self._rehomed(state, kind.scope)
             inside = self._leaves_of(home)
         open_room = {leaf: self._open_room(state, leaf) for leaf in self.problem.leaves}
@@ -291,7 +265,7 @@ class _RelaxAndFix:
     def _rehomed(self, state: PackingState, scope: int) -> list[int]:
         state.free_part(scope)
         leaves = self._leaves_of(self.chance.choice(self.problem.homed[scope][0].homes))
-        return self.chance.sample(leaves, min(MOST_LEAVES, len(leaves)))
+        return self.chance.sample(leaves, min(16, len(leaves)))
 
     def _leaves_of(self, domain: int) -> list[int]:
         return [leaf for leaf in self.problem.leaves if self.problem.within(leaf, domain)]
@@ -308,7 +282,7 @@ class _RelaxAndFix:
     def placed(self, state: PackingState) -> Solution | None:
         whole = state.whole()
         program = PackingProgram(state, [gang for gang, _ in whole])
-        if not self._solve(program, LAST_WORK):
+        if not self._solve(program, 5.0):
             return None
         slots = self._slots(program)
         homes = program.homes()
