@@ -143,7 +143,7 @@ class PackingProgram:
         for shape, count in most.items():
             spare = self.model.new_int_var(0, count, "")
             self._in_leaf[leaf][shape].add(1, spare)
-            self._at_most(Linear().plus(1, held[shape]).add(1, spare), room[shape])
+            self._at_most(held[shape], room[shape].add(-1, spare))
 
     def _items(self, leaf: int, most: Mapping[int, int]) -> Rows:
         held: Rows = defaultdict(Linear)
@@ -233,8 +233,7 @@ class PackingProgram:
             self._home_rows(domain)
 
     def _at_most(self, row: Linear, *room: Linear) -> None:
-        whole = Linear().plus(1, row).plus(-1, *room)
-        self.model.add(solver_form(whole) <= -whole.constant)
+        self.model.add(LinearExpr.sum([solver_form(each) for each in room]) >= solver_form(row) + row.constant)
 
     def _demand(self) -> Rows:
         """All pods that have no place; where gangs may be left out nothing is fixed yet."""
@@ -285,9 +284,10 @@ class PackingProgram:
         """Pods in leaves of the step that need their domain and are not fixed in it: loose ones, not items left."""
         found: Rows = defaultdict(Linear)
         for shape, count in most.items():
-            here = found[shape].add(1, self.model.new_int_var(0, count, ""))
-            self._at_most(here, *(each[shape] for each in leaves))
-            self._at_most(here, beside[shape])
+            here = self.model.new_int_var(0, count, "")
+            self.model.add(here <= LinearExpr.sum([solver_form(each[shape]) for each in leaves]))
+            self.model.add(here <= solver_form(beside[shape]) + beside[shape].constant)
+            found[shape].add(1, here)
         return found
 
     def _asked(self, part: HomedPods) -> Counter[int]:
