@@ -18,9 +18,9 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.bounds.splits import AppGroupSplits
-from placer.dense import Counts, Dense, DenseNetwork, Solution
+from placer.dense import Dense, DenseNetwork, Solution
 from placer.dense.model import IntArray
-from placer.methods.decomposed.area_program import AppParts, AreaProgram
+from placer.methods.decomposed.area_program import AreaProgram
 from placer.methods.decomposed.destroy import draw_one, groups_of_apps
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.exact.variables import limited_solver
@@ -82,7 +82,8 @@ class AreaAssignment:
         here = {app: self._areas_of(state, app) for app in self.classes if time.monotonic() < soon and self._small(app)}
         areas = self._chosen(state, here)
         apps = [app for app in sorted(here) if here[app] and here[app] <= set(areas)]
-        taken = _placed_of(state, (index for app in apps for index in self.classes[app]))
+        mine = (index for app in apps for index in self.classes[app])
+        taken = Solution({(index, node): count for index in mine for node, count in state.where[index].items()})
         free = state.free.copy()
         for (index, node), count in taken.items():
             free[node] += self.dense.classes[index].request * count
@@ -159,7 +160,7 @@ class AreaAssignment:
         if len(parts) < len(apps) or columns > MOST_COLUMNS:
             return None
         nodes = {area: self.nodes[area] for area in areas}
-        chosen = [AppParts(self.splits.graph(app), parts[app]) for app in apps]
+        chosen = [(self.splits.graph(app), parts[app]) for app in apps]
         self.spent += 3e-4 * columns
         return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(0.2 * (end - time.monotonic()))
 
@@ -227,7 +228,8 @@ class AreaAssignment:
             Room of a node: int64, shape (resources,).
         """
         if (app, widest) not in self.known:
-            least = _fewest_parts(self.demand(app), widest)
+            asked = self.demand(app).tolist()
+            least = max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
             most = min(least + 2, sum(self.dense.classes[index].size for index in self.classes[app]))
             ways = [(parts, even) for parts in range(least, most + 1) for even in (False, True)]
             found = (self.split(app, widest, parts, seed, even=even) for parts, even in ways)
@@ -346,18 +348,8 @@ def _limited(dense: Dense, group: int) -> bool:
     return bounded or any(each.host_ports or each.zones >= 0 or each.neighbours >= 0 for each in classes)
 
 
-def _fewest_parts(demand: IntArray, widest: Sequence[int]) -> int:
-    asked: list[int] = demand.tolist()
-    return max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
-
-
 def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], asked: IntArray, room: list[int]) -> None:
     for resource, most in enumerate(room):
         if asked[:, resource].any():
             amounts = asked[:, resource].tolist()
             model.add(cp_model.LinearExpr.weighted_sum(list(variables), amounts) <= most)
-
-
-def _placed_of(state: IncumbentState, classes: Iterable[int]) -> Solution:
-    counts: Counts = {(index, node): count for index in classes for node, count in state.where[index].items()}
-    return Solution(counts)

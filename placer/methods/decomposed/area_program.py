@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,11 +26,8 @@ __all__ = ["AppParts", "AreaProgram"]
 MOST_FILLINGS = 3_000
 
 
-class AppParts(NamedTuple):
-    """An AppGroup, and the parts that it may be put together from: int64, shape (parts, types)."""
-
-    graph: CallingPods
-    parts: IntArray
+#: An AppGroup, and the parts that it may be put together from: int64, shape (parts, types).
+AppParts: TypeAlias = tuple[CallingPods, IntArray]
 
 
 class _Size(NamedTuple):
@@ -50,12 +47,8 @@ class _Use(NamedTuple):
     column: int
 
 
-class _EqualNodes(NamedTuple):
-    """Equal nodes of an area: their slots by size, and the column that counts nodes with them."""
-
-    area: int
-    nodes: list[int]
-    fillings: list[tuple[dict[_Size, int], int]]
+#: Equal nodes of an area: slots by size, and the column that counts nodes with them.
+_EqualNodes: TypeAlias = tuple[int, list[int], list[tuple[dict[_Size, int], int]]]
 
 
 class AreaProgram:
@@ -78,7 +71,7 @@ class AreaProgram:
         apps: Sequence[AppParts],
     ) -> None:
         self.dense, self.network, self.free, self.nodes = dense, network, free, nodes
-        self.resources = _scarce(free[np.concatenate(list(nodes.values()))], [app.graph for app in apps])
+        self.resources = _scarce(free[np.concatenate(list(nodes.values()))], [graph for graph, _ in apps])
         self.program, self.cuts = IntegerProgram(), ColumnSum()
         self.uses: list[_Use] = []
         self.kinds: list[_EqualNodes] = []
@@ -86,10 +79,9 @@ class AreaProgram:
             self._put_together(app)
 
     def _put_together(self, app: AppParts) -> None:
-        program, graph = self.program, app.graph
+        program, (graph, parts) = self.program, app
         lies = {area: program.column(1) for area in self.nodes}
         program.equal(dict.fromkeys(lies.values(), 1), 1)
-        parts = app.parts
         requests = (parts @ graph.requests)[:, self.resources].tolist()
         for area, here in lies.items():
             near = int(self.network.cost[area, area])
@@ -126,15 +118,15 @@ class AreaProgram:
             found = list(islice(_maximal([size.request for size in fitting], room), MOST_FILLINGS + 1))
             if len(found) > MOST_FILLINGS:
                 return False
-            kind = _EqualNodes(area, nodes, [])
+            fillings: list[tuple[dict[_Size, int], int]] = []
             for filling in found:
                 column = self.program.column(len(nodes))
                 many = {size: count for size, count in zip(fitting, filling, strict=True) if count}
-                kind.fillings.append((many, column))
+                fillings.append((many, column))
                 for size, count in many.items():
                     slots[size][column] = -count
-            self.kinds.append(kind)
-            self.program.at_most({column: 1 for _, column in kind.fillings}, len(nodes))
+            self.kinds.append((area, nodes, fillings))
+            self.program.at_most({column: 1 for _, column in fillings}, len(nodes))
         for each in uses:
             slots[each.size][each.column] = 1
         for row in slots.values():
@@ -149,12 +141,12 @@ class AreaProgram:
 
     def _read(self, point: Sequence[int]) -> Solution:
         slots: dict[tuple[int, _Size], list[int]] = defaultdict(list)
-        for kind in self.kinds:
-            nodes = iter(kind.nodes)
-            for many, column in kind.fillings:
-                for node in islice(nodes, point[column]):
+        for area, nodes, fillings in self.kinds:
+            left = iter(nodes)
+            for many, column in fillings:
+                for node in islice(left, point[column]):
                     for size, count in many.items():
-                        slots[kind.area, size] += [node] * count
+                        slots[area, size] += [node] * count
         waiting: dict[tuple[int, ...], Iterator[int]] = {}
         found = Solution()
         for use in self.uses:

@@ -42,18 +42,7 @@ def refilled(
     with ThreadPoolExecutor(workers) as threads:
         search = _ColumnGeneration(problem, seconds, work, threads, seed)
         search.generate()
-        return search.rounded(dense), search.limit.spent
-
-
-@dataclass
-class _Limit:
-    end: float
-    work: float
-    spent: float = 0.0
-
-    @property
-    def over(self) -> bool:
-        return time.monotonic() >= self.end or self.spent >= self.work
+        return search.rounded(dense), search.spent
 
 
 @dataclass(frozen=True)
@@ -83,12 +72,17 @@ class _ColumnGeneration:
         self.problem, self.threads, self.seed = problem, threads, seed
         self.end = time.monotonic() + seconds
         # The rest is for whole numbers.
-        self.limit = _Limit(self.end - 0.15 * seconds if seconds < math.inf else math.inf, work)
+        self._end = self.end - 0.15 * seconds if seconds < math.inf else math.inf
+        self._work, self.spent = work, 0.0
         self.pricing = Pricing(problem)
         self.fillings: list[Filling] = []
         self.known: set[tuple[int, bytes]] = set()
         for filling in problem.fillings:
             self.add(filling.kind, filling.pods)
+
+    @property
+    def _over(self) -> bool:
+        return time.monotonic() >= self._end or self.spent >= self._work
 
     def add(self, kind: int, pods: IntArray) -> bool:
         key = (kind, pods.tobytes())
@@ -100,7 +94,7 @@ class _ColumnGeneration:
 
     def generate(self) -> None:
         center, least = self._portions(), math.inf
-        while not self.limit.over:
+        while not self._over:
             master = self.master(self.problem.size, self.problem.counts)
             if master is None:
                 return
@@ -110,7 +104,7 @@ class _ColumnGeneration:
                 new, bound = self._priced(prices, master, 1)
                 if bound < least:
                     least, center = bound, prices
-                if new or self.limit.over:
+                if new or self._over:
                     break
             near = least - master.value <= 2e-4 * least
             if near or not (new or self._priced(master.prices, master, 4)[0]):
@@ -125,7 +119,7 @@ class _ColumnGeneration:
         new = False
         bound = float(self.problem.size @ np.maximum(0, self.problem.gain - prices))
         for kind, (most, pods, work) in enumerate(self.threads.map(ask, range(len(self.problem.nodes)))):
-            self.limit.spent += work
+            self.spent += work
             bound += len(self.problem.nodes[kind]) * most
             if master.prices @ pods > master.costs[kind] * (1 + 1e-9):
                 new |= self.add(kind, pods)
@@ -136,11 +130,11 @@ class _ColumnGeneration:
         prices, worth = self._aggregated()
         left, nodes = problem.size.copy(), problem.counts
         portions = -(-nodes // 4)
-        while nodes.any() and not self.limit.over:
+        while nodes.any() and not self._over:
             kind = int(np.argmax(nodes))
             most = np.minimum(problem.most[:, kind], left)
             pods, work = self.pricing.best(kind, prices, most, worth[kind], self.seed)
-            self.limit.spent += work
+            self.spent += work
             self.add(kind, pods)
             some = np.flatnonzero(pods)
             many = int(min(portions[kind], nodes[kind], *(left[some] // pods[some]))) if len(some) else int(nodes[kind])
@@ -196,7 +190,7 @@ class _ColumnGeneration:
         return program, placed, filled
 
     def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
-        self.limit.spent += 0.01
+        self.spent += 0.01
         program, placed, filled = self._program(size, nodes)
         solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
         if solved.point is None:
@@ -235,31 +229,23 @@ class _ColumnGeneration:
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
         """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
-        waiting = _Waiting(dense, problem)
+        pods = [
+            [index for index in classes for _ in range(dense.classes[index].size)][::-1] for classes in problem.classes
+        ]
+        room = [room for _, room in problem.queues]
+        asked = [
+            [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
+            for shape in range(len(pods))
+        ]
         nodes = [iter(each.tolist()) for each in problem.nodes]
         for filling, many in zip(self.fillings, filled.tolist(), strict=True):
             for node in itertools.islice(nodes[filling.kind], many):
                 for shape in np.flatnonzero(filling.pods).tolist():
-                    for index in waiting.some(shape, int(filling.pods[shape])):
+                    limits = (room[row] // amount for row, amount in asked[shape])
+                    some = min(int(filling.pods[shape]), len(pods[shape]), *limits)
+                    for row, amount in asked[shape]:
+                        room[row] -= amount * some
+                    for _ in range(some):
+                        index = pods[shape].pop()
                         solution[index, node] = solution.get((index, node), 0) + 1
         return solution
-
-
-class _Waiting:
-    """Pods that are not placed yet, and what is left of their queues."""
-
-    def __init__(self, dense: Dense, problem: FillingProblem) -> None:
-        self.pods = [
-            [index for index in classes for _ in range(dense.classes[index].size)][::-1] for classes in problem.classes
-        ]
-        self.room = [room for _, room in problem.queues]
-        self.rows: list[list[tuple[int, int]]] = [[] for _ in self.pods]
-        for number, (amounts, _) in enumerate(problem.queues):
-            for shape, amount in amounts.items():
-                self.rows[shape].append((number, amount))
-
-    def some(self, shape: int, most: int) -> list[int]:
-        many = min(most, len(self.pods[shape]), *(self.room[row] // amount for row, amount in self.rows[shape]))
-        for row, amount in self.rows[shape]:
-            self.room[row] -= amount * many
-        return [self.pods[shape].pop() for _ in range(many)]

@@ -6,7 +6,6 @@ import math
 import random
 import time
 from collections.abc import Callable
-from functools import partial
 
 from placer.bounds import NamedBound
 from placer.dense import Dense, Solution, beats, score_solution
@@ -293,7 +292,11 @@ class DecomposedSearch(ExactSearch):
     def packed(self, criterion: int, budget: float) -> bool:
         """Pack gangs of a priority, and of higher ones, leaf by leaf."""
         (name, priority), former = self.dense.criteria[criterion], self.solution
-        if name != "admitted" or priority is None or not all(each in MAXIMISED for each, _ in self._to(criterion)):
+        if (
+            name != "admitted"
+            or priority is None
+            or not all(each in MAXIMISED for each, _ in self.dense.criteria[: criterion + 1])
+        ):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
@@ -315,9 +318,6 @@ class DecomposedSearch(ExactSearch):
             self.offer(complete(self.dense, found, self.limits.deadline, former), name)
         return self.met(criterion)
 
-    def _to(self, criterion: int) -> tuple[tuple[str, int | None], ...]:
-        return self.dense.criteria[: criterion + 1]
-
     def gangs_relaxed(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time where gangs may have a part of their pods.
 
@@ -328,16 +328,18 @@ class DecomposedSearch(ExactSearch):
         name, former = self.dense.criteria[criterion][0], self.solution
         budget *= FOREMOST if criterion == self.proved else 1.0
         relaxation, steps = self._relaxed_steps(criterion)
-        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+        groups, classes = self.dense.groups, self.dense.classes
+        if all(sum(classes[index].size for index in groups[gang].classes) == 1 for gang in relaxation.gangs):
             return False
-        self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
+
+        def heard(solution: Solution) -> None:
+            whole = relaxation.restored(solution)
+            if whole is not None:
+                self.offer(whole, name)
+
+        self._run(steps, criterion, budget, heard)
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
         return self.met(criterion)
-
-    def _offer_whole(self, relaxation: GangRelaxation, phase: str, solution: Solution) -> None:
-        whole = relaxation.restored(solution)
-        if whole is not None:
-            self.offer(whole, phase)
 
     def neighbourhoods(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time; where the model of pooled pods is small, from the second round."""
@@ -395,9 +397,6 @@ class DecomposedSearch(ExactSearch):
         self.relaxed[criterion] = relaxation, steps
         return relaxation, steps
 
-    def _pods(self, group: int) -> int:
-        return sum(self.dense.classes[index].size for index in self.dense.groups[group].classes)
-
     def _steps(self, criterion: int) -> LargeNeighbourhoodSearch:
         start = self.steps_from(criterion)
         if criterion in self.steps:
@@ -417,7 +416,7 @@ class DecomposedSearch(ExactSearch):
         """Pods of lower priorities would hide the room that is stranded, and a gang that is held elsewhere would have
         to stay whole. Those that others may need are kept: by calls (C8), kubelets (C10), or neighbours (C12, C14).
         """
-        dense, counted = self.dense, self._to(criterion)
+        dense, counted = self.dense, self.dense.criteria[: criterion + 1]
         if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
             return frozenset()
         lowest = min((-math.inf if priority is None else priority) for _, priority in counted)

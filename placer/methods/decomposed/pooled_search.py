@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
 from placer.methods.exact.pooled_model import PooledModel
-from placer.methods.exact.variables import limited_solver
+from placer.methods.exact.variables import limited_solver, set_hint
 
 __all__ = ["PooledSearch", "StepBudget"]
 
@@ -138,9 +138,7 @@ class PooledSearch:
                 domain = model.proto.variables[index].domain
                 domain.clear()
                 domain.extend([self._values[index]] * 2)
-        hint = model.proto.solution_hint
-        hint.vars.extend(range(len(self._values)))
-        hint.values.extend(self._values)
+        set_hint(model, self._values)
         seconds, work = left
         solver = limited_solver(work=min(0.6, work), seconds=seconds, random_seed=seed, linearization_level=2)
         status = solver.solve(model)

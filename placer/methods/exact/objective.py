@@ -32,13 +32,13 @@ class ExactObjective:
         self._made: dict[int, Linear] = {}
         #: Name of a value to what makes its expression for a priority.
         self.makers: dict[str, Callable[[int | None], Linear]] = {
-            "admitted": self.admitted,
-            "placed": self.placed,
-            "locality": self.locality,
-            "span": self.span,
-            "networkCost": self.network_cost,
-            "packedHyperNodes": self.packed_hyper_nodes,
-            "packedNodes": self.packed_nodes,
+            "admitted": self._admitted,
+            "placed": self._placed,
+            "locality": self._locality,
+            "span": self._span,
+            "networkCost": self._network_cost,
+            "packedHyperNodes": self._packed_hyper_nodes,
+            "packedNodes": self._packed_nodes,
         }
 
     @cached_property
@@ -61,12 +61,7 @@ class ExactObjective:
             self._made[index] = self.makers[name](priority)
         return self._made[index]
 
-    def weight(self) -> Linear:
-        """Sum of the weights of all placed pods, whatever their priority."""
-        return self._weights(range(len(self.dense.groups)))
-
-    def admitted(self, priority: int | None) -> Linear:
-        """O1: sum over groups of the priority of need(g) a[g]."""
+    def _admitted(self, priority: int | None) -> Linear:
         row = Linear()
         for bundle, active in zip(self.variables.bundles.gangs, self.variables.active, strict=False):
             group = self.dense.groups[bundle.members[0]]
@@ -77,19 +72,15 @@ class ExactObjective:
                     row.add(group.need_weight, active)
         return row
 
-    def placed(self, priority: int | None) -> Linear:
-        """O1: sum over items of the priority of weight(i) y[i, p]."""
-        return self._weights([index for index, group in enumerate(self.dense.groups) if group.priority == priority])
-
-    def _weights(self, groups: range | list[int]) -> Linear:
-        row, chosen = Linear(), set(groups)
-        for index, item in enumerate(self.variables.bundles.items):
-            first = self.dense.classes[item.classes[0]]
-            if first.group in chosen:
+    def _placed(self, priority: int | None) -> Linear:
+        row = Linear()
+        for index in range(len(self.variables.bundles.items)):
+            first = self.variables.first(index)
+            if self.dense.groups[first.group].priority == priority:
                 row.add(first.weight, *self.variables.placed(index))
         return row
 
-    def locality(self, _: int | None = None) -> Linear:
+    def _locality(self, _: int | None) -> Linear:
         """O2: sum over scopes of placed pods times tier(home)."""
         total = Linear(constant=self.dense.constant_locality)
         for index, bundle in self.watched:
@@ -127,7 +118,7 @@ class ExactObjective:
             total.add(tier, pods)
         self.model.add(solver_form(row) == -row.constant)
 
-    def span(self, _: int | None = None) -> Linear:
+    def _span(self, _: int | None) -> Linear:
         """O2: sum over scopes of the leaves they touch.
 
         Implied rows tighten the bound: a touched leaf has at most the pods it holds, and a home is touched in as many
@@ -181,17 +172,15 @@ class ExactObjective:
         fits = self.variables.bundles.items[item].fits
         return sum(int(fits[node]) for node in self.variables.unit_nodes[unit])
 
-    def network_cost(self, _: int | None = None) -> Linear:
+    def _network_cost(self, _: int | None) -> Linear:
         """O3: sum over calls and areas of cost times pairs, less the savings of pairs on one node."""
         constant = self.dense.constant_network
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
-    def packed_hyper_nodes(self, _: int | None = None) -> Linear:
-        """O4: empty domains that are filled."""
+    def _packed_hyper_nodes(self, _: int | None) -> Linear:
         return self.packing.hyper_nodes()
 
-    def packed_nodes(self, _: int | None = None) -> Linear:
-        """O4: empty nodes that are filled."""
+    def _packed_nodes(self, _: int | None) -> Linear:
         return self.packing.nodes()
 
     def _tier(self, domain: int) -> int:

@@ -15,7 +15,7 @@ from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import NodeSet, newly_filled
 from placer.methods.exact.packing import PackingValues, PodCount
 from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
-from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, solver_form
+from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
 from placer.placement import MAXIMISED
 
 __all__ = ["PooledModel"]
@@ -92,11 +92,7 @@ class PooledModel:
 
     def hint(self, solution: Solution) -> None:
         """Hint every variable with a solution that places everything."""
-        values = self.encode(solution)
-        self.proto.proto.clear_solution_hint()
-        hint = self.proto.proto.solution_hint
-        hint.vars.extend(range(len(values)))
-        hint.values.extend(values)
+        set_hint(self.proto, self.encode(solution))
 
     def read(self, values: list[int]) -> Solution:
         """Solution of some values of the variables."""
@@ -158,7 +154,7 @@ class PooledModel:
             there = [] if unit in before else list(self._counts_at(unit, bundle))
             if there:
                 row = Linear().add(1, *(variable for variable, _ in there))
-                touched[unit] = self._integer(1, partial(reaches, row, 1), self.program.leaf_of_unit(unit))
+                touched[unit] = self.program.integer(1, self.program.leaf_of_unit(unit), partial(reaches, row, 1))
                 for variable, most in there:
                     self.proto.add(solver_form(Linear().add(1, variable).add(-most, touched[unit])) <= 0)
         total.add(1, *touched.values())
@@ -189,11 +185,6 @@ class PooledModel:
             least = self.program.fewest(bundle, inside[domain])
             row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, home)
             self.proto.add(solver_form(row) >= 0)
-
-    def _integer(self, most: int, value: Callable[[list[int]], int], leaf: int) -> IntVar:
-        variable = self.program.integer(most, leaf)
-        self.program.derived.append((variable, value))
-        return variable
 
     # O4
 

@@ -137,11 +137,13 @@ class PooledProgram:
         self.value = self._locality()
         self.model.minimize(solver_form(self.value) + self.value.constant)
 
-    def integer(self, most: int, leaf: int | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1; ``leaf`` is the leaf that it is about."""
+    def integer(self, most: int, leaf: int | None = None, value: Callable[[list[int]], int] | None = None) -> IntVar:
+        """Make a variable of 0 .. ``most``, at least 1, about a leaf; ``value`` as for the exact model."""
         variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
         if leaf is not None:
             self.leaf_of[variable.index] = leaf
+        if value is not None:
+            self.derived.append((variable, value))
         return variable
 
     def _counts(self) -> dict[tuple[int, int], IntVar]:
@@ -377,7 +379,8 @@ class PooledProgram:
         for bundle, homes in zip(self.all, self.homes, strict=True):
             for index in self._at_home(bundle, homes, nodes) if homes else ():
                 found[index] += 1
-        for (place, number), filled in self._first_fillings(solution).items():
+        fillings = first_fillings(self.dense, self.places, self.pods.place_of, solution)
+        for (place, number), filled in fillings.items():
             found[self.fillings[place][number].index] = filled
         for variable, value in self.derived:
             found[variable.index] = value(found)
@@ -388,16 +391,8 @@ class PooledProgram:
         for (index, node), count in solution.items():
             item, place = item_of[index], self.pods.place_of[node]
             yield self.counts[self.shape_of[item], place], count
-            if self.at and (there := self.at.get((item, self._unit(place)))) is not None:
+            if self.at and (there := self.at.get((item, self.places[place].unit))) is not None:
                 yield there, count
-
-    def _unit(self, place: int) -> int:
-        where = self.places[place]
-        return where.unit
-
-    def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
-        places = list(self.places)
-        return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
         for classes in self.bundles.classes(bundle):

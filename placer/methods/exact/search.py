@@ -30,6 +30,7 @@ from placer.methods.exact.variables import (
     encode,
     limited_solver,
     make_bundles,
+    set_hint,
     solver_form,
 )
 from placer.methods.exact.zones import Zones, count_choices
@@ -162,19 +163,16 @@ class ExactModel:
 
     def keep(self, criterion: int, reached: int) -> None:
         """From now on a criterion is at least as good as ``reached``."""
-        value = self.objective.criterion(criterion)
-        if self.dense.criteria[criterion][0] in MAXIMISED:
-            self.proto.add(solver_form(value) >= reached - value.constant)
-        else:
-            self.proto.add(solver_form(value) <= reached - value.constant)
+        self._bound(criterion, reached, above=self.dense.criteria[criterion][0] in MAXIMISED)
 
     def limit(self, criterion: int, bound: int) -> None:
         """From now on a criterion is not better than a bound that is proved."""
+        self._bound(criterion, bound, above=self.dense.criteria[criterion][0] not in MAXIMISED)
+
+    def _bound(self, criterion: int, bound: int, *, above: bool) -> None:
         value = self.objective.criterion(criterion)
-        if self.dense.criteria[criterion][0] in MAXIMISED:
-            self.proto.add(solver_form(value) <= bound - value.constant)
-        else:
-            self.proto.add(solver_form(value) >= bound - value.constant)
+        row = solver_form(value)
+        self.proto.add(row >= bound - value.constant if above else row <= bound - value.constant)
 
     def fill(self) -> None:
         """From now on everything is placed; only where the kept values imply it."""
@@ -184,10 +182,7 @@ class ExactModel:
         """Hint every variable with a solution that keeps all rules; return the values."""
         self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
         values = encode(self.variables, solution)
-        self.proto.proto.clear_solution_hint()
-        hint = self.proto.proto.solution_hint
-        hint.vars.extend(range(len(values)))
-        hint.values.extend(values)
+        set_hint(self.proto, values)
         return values
 
     def admitted(self, solution: Solution) -> Solution | None:
@@ -345,7 +340,9 @@ class ExactSearch:
             self.too_large = True
             return False
         value, end = model.aim(criterion), time.monotonic() + budget
-        self._use_bound(model, criterion)
+        known = self._known_bounds(criterion)
+        if known:
+            model.limit(criterion, min(known) if name in MAXIMISED else max(known))
         while True:
             solver, optimal, stands = self._once(model, name, budget)
             if solver is None or model.unsure:
@@ -354,12 +351,6 @@ class ExactSearch:
                 break
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
         return self._judge(criterion, bound, optimal and stands)
-
-    def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
-        known = self._known_bounds(criterion)
-        if known:
-            maximised = self.dense.criteria[criterion][0] in MAXIMISED
-            model.limit(criterion, min(known) if maximised else max(known))
 
     def _known_bounds(self, criterion: int) -> list[int]:
         return [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]
@@ -409,7 +400,12 @@ class ExactSearch:
         pooled = self._everything_kept(criterion) and self.pools
         made = isinstance(self.model, PooledModel) if pooled else isinstance(self.model, ExactModel)
         if self.model is None or not made or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
-            self.model = self._made(criterion, self.building(budget), pooled=pooled)
+            seconds = self.building(budget)
+            self.model = (
+                PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
+                if pooled
+                else ExactModel(self.dense, seconds=seconds, criterion=criterion)
+            )
             self.kept, self.filled = 0, False
         for before in range(self.kept, criterion):
             self.model.keep(before, self.values[before])
@@ -418,11 +414,6 @@ class ExactSearch:
             self.filled = True
             self.model.fill()
         return self.model
-
-    def _made(self, criterion: int, seconds: float, *, pooled: bool) -> ExactModel | PooledModel:
-        if pooled:
-            return PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
-        return ExactModel(self.dense, seconds=seconds, criterion=criterion)
 
     @cached_property
     def pools(self) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "limited_solver",
     "make_bundles",
     "reaches",
+    "set_hint",
     "solver_form",
     "value_at",
 ]
@@ -256,6 +257,13 @@ Linear: TypeAlias = LinearExpression[IntVar]
 def solver_form(expression: Linear) -> LinearExpr:
     """Return the variable part of an expression as CP-SAT takes it: made in one call, which is the fast way."""
     return LinearExpr.weighted_sum(expression.variables, expression.coefficients)
+
+
+def set_hint(model: CpModel, values: Sequence[int]) -> None:
+    """Hint every variable of a model, by index."""
+    model.proto.clear_solution_hint()
+    model.proto.solution_hint.vars.extend(range(len(values)))
+    model.proto.solution_hint.values.extend(values)
 
 
 def limited_solver(*, work: float = math.inf, seconds: float = math.inf, **settings: float) -> CpSolver:

@@ -9,7 +9,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from placer.linear import ColumnSum
 from placer.methods.decomposed.master.measured import EqualBlocks, MeasuredInstance
@@ -30,12 +29,8 @@ GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16
 TRIED = 3
 
 
-@dataclass(frozen=True)
-class HomeLayout:
-    """The home of each group and of each subgroup."""
-
-    groups: Mapping[int, Home]
-    sub_groups: Mapping[int, Home]
+#: Group to home, and subgroup to home.
+HomeLayout = tuple[dict[int, Home], dict[int, Home]]
 
 
 def dive(
@@ -79,7 +74,7 @@ class _Dive:
                 return None
             here = found
             self.known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
-        return _HomeAssigner(self.measured, here).layout()
+        return _layout(self.measured, here)
 
     def _next(self) -> EqualBlocks:
         unit = max(self.rest, key=lambda each: (len(each.blocks), each.room))
@@ -150,32 +145,30 @@ def _number(field: object) -> int:
     return field
 
 
-class _HomeAssigner:
-    def __init__(self, measured: MeasuredInstance, values: Mapping[Key, int]) -> None:
-        self.measured, self.values = measured, values
+def _layout(measured: MeasuredInstance, values: Mapping[Key, int]) -> HomeLayout:
+    groups: dict[int, Home] = {}
+    subs: dict[int, Home] = {}
+    for number, kind in enumerate(measured.kinds):
+        by_spot: dict[CommonDomain, list[int]] = defaultdict(list)
+        for group, spot in zip(kind.members, _spots(values, (number,)), strict=True):
+            groups[group] = _home(spot)
+            by_spot[spot].append(group)
+        of_part = measured.subs_of(number)
+        for outer, here in by_spot.items():
+            for index in range(len(kind.parts)):
+                mine = [sub for group in here for sub in of_part[group][index]]
+                spots = _spots(values, (number, outer, index)) if outer.level else [outer] * len(mine)
+                subs.update((sub, _home(spot)) for sub, spot in zip(mine, spots, strict=True))
+    return groups, subs
 
-    def layout(self) -> HomeLayout:
-        groups: dict[int, Home] = {}
-        subs: dict[int, Home] = {}
-        for number, kind in enumerate(self.measured.kinds):
-            by_spot: dict[CommonDomain, list[int]] = defaultdict(list)
-            for group, spot in zip(kind.members, self._spots((number,)), strict=True):
-                groups[group] = _home(spot)
-                by_spot[spot].append(group)
-            of_part = self.measured.subs_of(number)
-            for outer, here in by_spot.items():
-                for index in range(len(kind.parts)):
-                    mine = [sub for group in here for sub in of_part[group][index]]
-                    spots = self._spots((number, outer, index)) if outer.level else [outer] * len(mine)
-                    subs.update((sub, _home(spot)) for sub, spot in zip(mine, spots, strict=True))
-        return HomeLayout(groups, subs)
 
-    def _spots(self, prefix: tuple[object, ...]) -> list[CommonDomain]:
-        found: list[CommonDomain] = []
-        for key, value in self.values.items():
-            if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):
-                found += [key[-1]] * value
-        return sorted(found)
+def _spots(values: Mapping[Key, int], prefix: tuple[object, ...]) -> list[CommonDomain]:
+    """A spot per thing, from the columns whose key is the prefix and a spot."""
+    found: list[CommonDomain] = []
+    for key, value in values.items():
+        if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):
+            found += [key[-1]] * value
+    return sorted(found)
 
 
 def _home(spot: CommonDomain) -> Home:

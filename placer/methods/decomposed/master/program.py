@@ -18,8 +18,9 @@ from placer.methods.decomposed.master.measured import (
     MeasuredScope,
     PieceCounts,
 )
+from placer.methods.events import TooLarge
 
-__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "TooWide", "add_arc_flow"]
+__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "add_arc_flow"]
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,6 @@ def add_arc_flow(program: IntegerProgram, room: int, bins: int, volumes: Collect
 
 #: More columns than this are not worth the while.
 MOST_COLUMNS = 80_000
-
-
-class TooWide(Exception):
-    """The master would have too many columns."""
 
 
 @dataclass(frozen=True, order=True)
@@ -187,7 +184,7 @@ class MasterProgram:
         if blocks_of(key) in self.settled and not known:
             return None
         if len(self.program.upper) > MOST_COLUMNS:
-            raise TooWide
+            raise TooLarge(f"master: more than {MOST_COLUMNS:,} columns")
         column = self.columns[key] = self.program.column(most)
         if known is not None:
             self.program.equal(ColumnSum().add(1, column), known)

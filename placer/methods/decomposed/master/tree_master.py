@@ -17,7 +17,7 @@ from placer.bounds import NamedBound
 from placer.dense import Dense, Solution
 from placer.methods.decomposed.master.dive import Home, HomeLayout, dive
 from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
-from placer.methods.decomposed.master.program import MasterProgram, TooWide
+from placer.methods.decomposed.master.program import MasterProgram
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel
 from placer.methods.exact.variables import Bundle
@@ -41,7 +41,7 @@ def place(
             model.keep(before, values[before])
     model.fill()
     for index, bundle in enumerate(model.variables.all):
-        _settle(model, index, bundle, layout.groups if bundle.policy < 0 else layout.sub_groups)
+        _settle(model, index, bundle, layout[bundle.policy >= 0])
     model.aim(criterion)
     status = solver.solve(model.proto)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -118,7 +118,7 @@ class TreeMaster:
             return None
         try:
             master = MasterProgram(self.measured, self.measured.units())
-        except TooWide:
+        except TooLarge:
             self.measured = None
             return None
         for before, most in self._targets(criterion, values).items():

@@ -188,7 +188,9 @@ class PackingProblem:
 
 @lru_cache(maxsize=2048)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
-    fitting = sorted(filter(lambda each: all(map(le, each[1], room)), open_to), key=_largest)
+    fitting = sorted(
+        filter(lambda each: all(map(le, each[1], room)), open_to), key=lambda each: tuple(-amount for amount in each[1])
+    )
     if not fitting:
         return ((),)
     found = maximal_fillings(room, tuple(request for _, request in fitting), 512)
@@ -197,10 +199,6 @@ def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[
 
 def _content_of(counts: Iterable[int], shapes: Iterable[tuple[int, Request]]) -> Content:
     return tuple(sorted((shape, count) for (shape, _), count in zip(shapes, counts, strict=True) if count))
-
-
-def _largest(shape: tuple[int, Request]) -> tuple[int, ...]:
-    return tuple(-amount for amount in shape[1])
 
 
 def make_packing_problem(
@@ -266,16 +264,15 @@ class _PackingReader:
         for number, group in enumerate(self._dense.groups):
             if group.priority > priority and self.whole(number):
                 found.append(self._gang(number, required=True))
-            elif group.priority == priority and (self.whole(number) or self._nothing_placed(number)):
+            elif group.priority == priority and (
+                self.whole(number) or not any(self._placed[index] for index in group.classes)
+            ):
                 found.append(self._gang(number, required=False))
         return [gang for gang in found if gang is not None]
 
     def whole(self, number: int) -> bool:
         dense = self._dense
         return all(self._placed[index] == dense.classes[index].size for index in dense.groups[number].classes)
-
-    def _nothing_placed(self, number: int) -> bool:
-        return not any(self._placed[index] for index in self._dense.groups[number].classes)
 
     def _gang(self, number: int, *, required: bool) -> PackedGang | None:
         """None where pods of it may be left or run, or more than room and the tree ties them."""

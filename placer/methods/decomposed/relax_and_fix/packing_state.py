@@ -14,13 +14,10 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
     PackingProblem,
 )
+from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import Request
 
-__all__ = ["FixedItem", "PackingState", "TooManyFillings"]
-
-
-class TooManyFillings(Exception):
-    """There are too many ways to fill some node to list them all."""
+__all__ = ["FixedItem", "PackingState"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class FixedItem:
 
 
 class PackingState:
-    """Fixed items, those that are left, and how nodes may still be filled; TooManyFillings where these cannot be
+    """Fixed items, those that are left, and how nodes may still be filled; TooLarge where these cannot be
     listed.
 
     Attributes
@@ -62,7 +59,7 @@ class PackingState:
     def _kind(self, node: int) -> int:
         found = self.problem.fillings(node, self._room[node])
         if found is None:
-            raise TooManyFillings
+            raise TooLarge("relax and fix: too many fillings of a node")
         if found not in self._numbers:
             self._numbers[found] = len(self.fillings)
             self.fillings.append(found)

@@ -29,7 +29,8 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackingProblem,
     make_packing_problem,
 )
-from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState, TooManyFillings
+from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState
+from placer.methods.events import TooLarge
 
 __all__ = ["relaxed_and_fixed"]
 
@@ -121,7 +122,7 @@ class _RelaxAndFix:
     def _gangs(self, among: Sequence[PackedGang]) -> list[PackedGang] | None:
         try:
             state = PackingState(self.problem, among)
-        except TooManyFillings:
+        except TooLarge:
             return None
         if self._too_large(state):
             return None
