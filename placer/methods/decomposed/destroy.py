@@ -64,7 +64,7 @@ def bins_of(dense: Dense) -> int:
     return max(1, round(int(bins.sum()) / max(1, len(bins))))
 
 
-def cells_of(dense: Dense) -> IntArray:
+def _cells_of(dense: Dense) -> IntArray:
     """Number of the cell of each node: its leaf, or a piece of a large leaf; 40 nodes of one leaf are three cells."""
     most = max(1, CELL // bins_of(dense) ** 2)
     number = np.zeros(len(dense.nodes), dtype=np.int64)
@@ -77,8 +77,7 @@ def cells_of(dense: Dense) -> IntArray:
     return number
 
 
-def least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
-    """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
+def _least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
     tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
     leaves = np.unique(dense.span_leaf, return_inverse=True)[1].reshape(-1)
     for index in scope.classes:
@@ -132,85 +131,7 @@ def without(allowed: BoolArray, *nodes: IntArray) -> BoolArray:
     return rest
 
 
-class PendingGroups:
-    """The groups that wait, whole or in part.
-
-    Parameters
-    ----------
-    priority
-        Of the groups that may take part; None: any.
-    """
-
-    def __init__(self, dense: Dense, priority: int | None, chance: random.Random) -> None:
-        self.dense, self.priority, self.random = dense, priority, chance
-
-    def groups(self, incumbent: IncumbentState, locked: Collection[int]) -> list[int]:
-        """Groups that wait and may take part: of the priority of the value, else any."""
-        placed, dense = incumbent.placed, self.dense
-        return [
-            number
-            for number, group in enumerate(dense.groups)
-            if self.priority in (None, group.priority)
-            and number not in locked
-            and any(placed[index] < dense.classes[index].size for index in group.classes)
-        ]
-
-    def drawn(self, incumbent: IncumbentState, waiting: list[int], nodes: IntArray, chains: bool) -> list[int]:
-        """Draw from the groups that wait, those first for which the nodes might have room.
-
-        Parameters
-        ----------
-        chains
-            Whether ejection chains repair, so that there may be many.
-        """
-        room = self._room(incumbent, nodes)
-        drawn = self.random.sample(waiting, len(waiting))
-        fitting = [group for group in drawn if (self.least[group] <= room).all()]
-        # The others take the place of pods that are there: those that are worth most for what they ask for.
-        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        size = MOST if self.dense.numa is None else 256 if chains else 36
-        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
-        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
-
-    def _room(self, incumbent: IncumbentState, nodes: IntArray) -> IntArray:
-        room: IntArray = incumbent.free[nodes].sum(axis=0)
-        for (index, _), count in incumbent.there(nodes.tolist()).items():
-            one = self.dense.classes[index]
-            if self.dense.groups[one.group].priority < (self.priority or 0):
-                room = room + one.request * count
-        return room
-
-    @cached_property
-    def _worth(self) -> FloatArray:
-        """float64, shape (groups,): weight of each group's pods per share of the scarcest resource."""
-        dense = self.dense
-        sizes = np.array([one.size for one in dense.classes])
-        whole = np.maximum(dense.free.sum(axis=0), 1)
-        if not len(whole):
-            return np.ones(len(dense.groups))
-        scarce = int(np.argmax(sizes @ dense.requests / whole))
-        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
-        for one in dense.classes:
-            weight[one.group] += one.weight * one.size
-            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
-        return weight / np.maximum(asked, 1e-9)
-
-    @cached_property
-    def least(self) -> IntArray:
-        """int64, shape (groups, resources): the least that a group needs before it gets anything, counted class by
-        class.
-        """
-        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
-        for number, group in enumerate(self.dense.groups):
-            requests = self.dense.requests[list(group.classes)]
-            sizes = [self.dense.classes[index].size for index in group.classes]
-            pods = np.repeat(requests, sizes, axis=0)
-            if group.short:
-                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
-        return rows
-
-
-class AppGroupNodes:
+class _AppGroupNodes:
     """Nodes around an AppGroup: one that waits, or one whose calls cost more than they must."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
@@ -222,7 +143,7 @@ class AppGroupNodes:
             self.workloads.setdefault(workload.app, []).append(number)
 
     @cached_property
-    def least(self) -> dict[int, int]:
+    def _least_costs(self) -> dict[int, int]:
         """AppGroup to the least cost of its calls when all its pods are placed."""
         return CallCosts(self.dense, self.network, [one.size for one in self.dense.classes]).by_app
 
@@ -272,7 +193,9 @@ class AppGroupNodes:
         assert incumbent.communication is not None
         others = frozenset(locked)
         costs = incumbent.communication.costs.items()
-        excess = ((app, cost - self.least.get(app, 0)) for app, cost in costs if others.isdisjoint(self.groups[app]))
+        excess = (
+            (app, cost - self._least_costs.get(app, 0)) for app, cost in costs if others.isdisjoint(self.groups[app])
+        )
         best = draw_one(self.random, excess)
         return None if best is None else (best, self._around(best, incumbent, size, allowed, room))
 
@@ -313,9 +236,8 @@ class DestroyOperators:
         self.dense: Dense = incumbent.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
         self.name, self.priority = self.dense.criteria[criterion]
-        self.pending = PendingGroups(self.dense, self.priority, chance)
-        self.cell = cells_of(self.dense)
-        self.apps = None if self.dense.network is None else AppGroupNodes(self.dense, self.dense.network, chance)
+        self.cell = _cells_of(self.dense)
+        self.apps = None if self.dense.network is None else _AppGroupNodes(self.dense, self.dense.network, chance)
         # What an operator says, or is told, beside nodes: see `choose`.
         self.focus: list[int] = []
         self.fixed: frozenset[int] = frozenset()
@@ -360,18 +282,78 @@ class DestroyOperators:
         weights = [0.1 * max(weights) + each for each in weights]
         operator = self.random.choices(range(len(self.operators)), weights=weights)[0]
         chains = self.operators[operator] == self._for_chains
-        waiting = self.pending.groups(self.incumbent, locked)
+        waiting = self._waiting(locked)
         self.focus, self.fixed, self.locked = [], frozenset(), locked
         nodes = self.operators[operator](sizes[operator], ~blocked, waiting)
         nodes = np.sort(nodes[~blocked[nodes]])
         waiting = [group for group in waiting if group not in self.fixed]
-        pending = self.focus or self.pending.drawn(self.incumbent, waiting, nodes, chains)
+        pending = self.focus or self._drawn(waiting, nodes, chains=chains)
         return Neighbourhood(operator, nodes, pending, self.fixed, chains)
 
     def reward(self, operator: int, gain: bool) -> None:
         """Remember whether an operator has led to a gain; old results count less."""
         self.tried[operator] = 0.95 * self.tried[operator] + 1
         self.gained[operator] = 0.95 * self.gained[operator] + gain
+
+    # Groups that wait
+
+    def _waiting(self, locked: Collection[int]) -> list[int]:
+        """Groups that wait and may take part: of the priority of the value, else any."""
+        return [
+            number
+            for number, group in enumerate(self.dense.groups)
+            if self.priority in (None, group.priority)
+            and number not in locked
+            and any(map(self.incumbent.left, group.classes))
+        ]
+
+    def _drawn(self, waiting: list[int], nodes: IntArray, *, chains: bool) -> list[int]:
+        """Draw from the groups that wait, those first for which the nodes might have room; many for ejection chains."""
+        room = self._room(nodes)
+        drawn = self.random.sample(waiting, len(waiting))
+        fitting = [group for group in drawn if (self._needs[group] <= room).all()]
+        # The others take the place of pods that are there: those that are worth most for what they ask for.
+        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
+        size = MOST if self.dense.numa is None else 256 if chains else 36
+        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
+        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
+
+    def _room(self, nodes: IntArray) -> IntArray:
+        room: IntArray = self.incumbent.free[nodes].sum(axis=0)
+        for (index, _), count in self.incumbent.there(nodes.tolist()).items():
+            one = self.dense.classes[index]
+            if self.dense.groups[one.group].priority < (self.priority or 0):
+                room = room + one.request * count
+        return room
+
+    @cached_property
+    def _worth(self) -> FloatArray:
+        """float64, shape (groups,): weight of each group's pods per share of the scarcest resource."""
+        dense = self.dense
+        sizes = np.array([one.size for one in dense.classes])
+        whole = np.maximum(dense.free.sum(axis=0), 1)
+        if not len(whole):
+            return np.ones(len(dense.groups))
+        scarce = int(np.argmax(sizes @ dense.requests / whole))
+        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
+        for one in dense.classes:
+            weight[one.group] += one.weight * one.size
+            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
+        return weight / np.maximum(asked, 1e-9)
+
+    @cached_property
+    def _needs(self) -> IntArray:
+        """int64, shape (groups, resources): the least that a group needs before it gets anything, counted class by
+        class.
+        """
+        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
+        for number, group in enumerate(self.dense.groups):
+            requests = self.dense.requests[list(group.classes)]
+            sizes = [self.dense.classes[index].size for index in group.classes]
+            pods = np.repeat(requests, sizes, axis=0)
+            if group.short:
+                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
+        return rows
 
     # Where pods wait: room that is stranded
 
@@ -456,7 +438,7 @@ class DestroyOperators:
 
     def _around_waiting_apps(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         assert self.apps is not None
-        found = self.apps.around_waiting(self.incumbent, size, allowed, self._stranded(), waiting, self.pending.least)
+        found = self.apps.around_waiting(self.incumbent, size, allowed, self._stranded(), waiting, self._needs)
         if found is None:
             return self._stranded_anywhere(size, allowed, waiting)
         nodes, self.focus = found
@@ -523,7 +505,7 @@ class DestroyOperators:
         tree = self.dense.domains
         common = self.dense.common(mine.tolist())
         home = tree.root if common is None else common
-        lowest = self.least[scope][0]
+        lowest = self._narrowest[scope][0]
         if self.name == "span" or lowest >= int(tree.tier[home]):
             return home
         tier = self.random.choice(sorted({int(t) for t in tree.tier if lowest <= t < int(tree.tier[home])}))
@@ -543,7 +525,7 @@ class DestroyOperators:
 
     def _wide_scopes(self) -> Iterable[tuple[int, int]]:
         dense = self.dense
-        for number, (lowest, fewest) in self.least.items():
+        for number, (lowest, fewest) in self._narrowest.items():
             classes = dense.scopes[number].classes
             nodes = set(self.incumbent.nodes_of(classes))
             if len(nodes) < 2:
@@ -556,9 +538,9 @@ class DestroyOperators:
                 yield number, len({int(dense.span_leaf[node]) for node in nodes}) - fewest
 
     @cached_property
-    def least(self) -> dict[int, tuple[int, int]]:
+    def _narrowest(self) -> dict[int, tuple[int, int]]:
         """Per scope that counts in O2: the lowest tier and the fewest leaves that all its new pods need alone."""
-        return {number: least_of(self.dense, scope) for number, scope in enumerate(self.dense.scopes) if scope.wanted}
+        return {number: _least_of(self.dense, scope) for number, scope in enumerate(self.dense.scopes) if scope.wanted}
 
     # What is hardly used
 

@@ -125,7 +125,7 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
     compact = task.compact and task.dense.criteria[task.criterion][0] in MAXIMISED
     row = _compactness(task, model) if compact else None
     model.aim(task.criterion, row)
-    return model, 0 if row is None else model.most(row)
+    return model, 0 if row is None else model.highest(row)
 
 
 def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:

@@ -62,6 +62,13 @@ class NeighbourRows:
         if row.variables:
             self.model.add(solver_form(row) <= most - row.constant)
 
+    def _some(self, counts: list[IntVar]) -> IntVar:
+        """Whether any of some counts is above 0."""
+        there = Linear().add(1, *counts)
+        some = self.variables.integer(1, partial(reaches, there, 1))
+        self._at_most(Linear().plus(1, there).add(-self._most(counts), some), 0)
+        return some
+
     # C12
 
     def attract(self, row: Attraction) -> None:
@@ -73,8 +80,7 @@ class NeighbourRows:
             for domain in sorted({*owners, *held} - row.ground[place]):
                 support = Linear()
                 if others.get(domain):
-                    there = Linear().add(1, *others[domain])
-                    made = self.variables.integer(1, partial(reaches, there, 1))
+                    made = self.variables.integer(1, partial(reaches, Linear().add(1, *others[domain]), 1))
                     self._at_most(Linear().add(1, made).add(-1, *others[domain]), 0)
                     support.add(1, made)
                 support.add(1, *(first for at, first in firsts.items() if at[place] == domain))
@@ -115,10 +121,7 @@ class NeighbourRows:
             mutual, owners, others = (each.get(domain, []) for each in (both, owning, meant))
             barred = Linear().add(1, *mutual)
             if owners:
-                there = Linear().add(1, *owners)
-                kept = self.variables.integer(1, partial(reaches, there, 1))
-                self._at_most(Linear().add(1, *owners).add(-self._most(owners), kept), 0)
-                barred.add(1, kept)
+                barred.add(1, self._some(owners))
             if len(barred.variables) > 1 or any(list(each.proto.domain)[-1] > 1 for each in mutual):
                 self._at_most(barred, 1)
             if others and barred.variables:
@@ -142,9 +145,7 @@ class NeighbourRows:
                 # Without an owner nothing comes to what was there, and that is not too many.
                 self._at_most(excess, row.skew)
                 continue
-            there = Linear().add(1, *owners[domain])
-            some = self.variables.integer(1, partial(reaches, there, 1))
-            self._at_most(Linear().add(1, *owners[domain]).add(-self._most(owners[domain]), some), 0)
+            some = self._some(owners[domain])
             if excess.variables:
                 self.model.add(solver_form(excess) <= row.skew - excess.constant).only_enforce_if(some)
             elif excess.constant > row.skew:
@@ -193,11 +194,8 @@ class NeighbourRows:
 
     def _use(self, key: int, classes: tuple[int, ...]) -> dict[int, IntVar]:
         if (key, classes) not in self._uses:
-            found = self._uses[key, classes] = {}
-            for domain, counts in sorted(self._by_domain(key, classes).items()):
-                there = Linear().add(1, *counts)
-                found[domain] = self.variables.integer(1, partial(reaches, there, 1))
-                self._at_most(Linear().add(1, *counts).add(-self._most(counts), found[domain]), 0)
+            there = sorted(self._by_domain(key, classes).items())
+            self._uses[key, classes] = {domain: self._some(counts) for domain, counts in there}
         return self._uses[key, classes]
 
     # Orders

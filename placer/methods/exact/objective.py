@@ -12,7 +12,16 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie
 from placer.methods.exact.packing import PackingValues, PodCount
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, reaches, solver_form, value_at
+from placer.methods.exact.variables import (
+    Bundle,
+    ExactVariables,
+    Linear,
+    Reach,
+    fewest_rooms,
+    reaches,
+    solver_form,
+    value_at,
+)
 
 __all__ = ["ExactObjective", "NetworkCost"]
 
@@ -51,7 +60,7 @@ class ExactObjective:
                     most = int(variables.sizes[item][place])
                     there[place].append(PodCount(variables.requests[item], most, variable))
         values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
-        variables.opened, variables.filled = values.opened, values.filled
+        variables.packing = values
         return values
 
     def criterion(self, index: int) -> Linear:
@@ -161,12 +170,8 @@ class ExactObjective:
             self.model.add(solver_form(row) >= 0)
 
     def _fewest(self, item: int, units: list[int]) -> int:
-        left, count = self.variables.bundles.items[item].total, 0
-        for room in sorted((self._room(item, unit) for unit in units), reverse=True):
-            if left <= 0:
-                break
-            left, count = left - room, count + 1
-        return count
+        rooms = (self._room(item, unit) for unit in units)
+        return fewest_rooms(rooms, self.variables.bundles.items[item].total)
 
     def _room(self, item: int, unit: int) -> int:
         fits = self.variables.bundles.items[item].fits

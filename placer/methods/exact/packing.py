@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 
-from placer.dense import Dense
+from placer.dense import Dense, Solution
 from placer.linear import LinearExpression
-from placer.methods.exact.node_sets import NodeSet, Request
+from placer.methods.exact.node_sets import NodeSet, Request, newly_filled
 
 __all__ = ["PackingValues", "PodCount"]
 
@@ -101,6 +101,19 @@ class PackingValues:
             resource = where.resource or 0
             room = int(self.dense.free[where.nodes[0], resource])
             self._at_most(filled, room // size, [(one.request[resource] // size, one.variable) for one in counts])
+
+    def encode(self, place_of: Mapping[int, int], solution: Solution, found: list[int]) -> None:
+        """Set the variables made here, by index, for a solution; ``place_of`` is node to place."""
+        opened: set[int] = set()
+        for place, nodes in newly_filled(self.dense, place_of, solution).items():
+            if place in self.filled:
+                found[self.filled[place].index] = len(nodes)
+                domain = self.places[place].leaf
+                while domain >= 0:
+                    opened.add(domain)
+                    domain = int(self.dense.domains.parent[domain])
+        for domain in opened & self.opened.keys():
+            found[self.opened[domain].index] = 1
 
     def _at_most(self, filled: IntVar, each: int, counts: Iterable[tuple[int, IntVar]]) -> None:
         row = Row().add(-each, filled)

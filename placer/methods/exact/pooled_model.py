@@ -12,7 +12,7 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense import Dense, Solution
 from placer.linear import ColumnSum, IntegerProgram
 from placer.methods.events import TooLarge
-from placer.methods.exact.node_sets import NodeSet, newly_filled
+from placer.methods.exact.node_sets import NodeSet
 from placer.methods.exact.packing import PackingValues, PodCount
 from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
 from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
@@ -87,7 +87,7 @@ class PooledModel:
         """Value of every variable for a solution that places everything."""
         found = self.program.encode(solution)
         if self._packing is not None:
-            self._encode_packing(self._packing, solution, found)
+            self._packing.encode(self.program.pods.place_of, solution, found)
         return found
 
     def hint(self, solution: Solution) -> None:
@@ -202,12 +202,3 @@ class PooledModel:
             places = [where for where in program.places if isinstance(where, NodeSet)]
             self._packing = PackingValues(self.dense, self.proto, places, there, program.fillings)
         return self._packing
-
-    def _encode_packing(self, packing: PackingValues, solution: Solution, found: list[int]) -> None:
-        opened: set[int] = set()
-        for place, nodes in newly_filled(self.dense, self.program.pods.place_of, solution).items():
-            if place in packing.filled:
-                found[packing.filled[place].index] = len(nodes)
-                opened.update(self.program.path(self.program.places[place].leaf))
-        for domain in opened & packing.opened.keys():
-            found[packing.opened[domain].index] = 1

@@ -25,6 +25,7 @@ from placer.methods.exact.variables import (
     Linear,
     Reach,
     decode,
+    fewest_rooms,
     make_bundles,
     solver_form,
 )
@@ -344,16 +345,11 @@ class PooledProgram:
         """Fewest of some units that hold all pods of a member, in pieces of every size: the roomiest first."""
         leaves, most = [self.leaf_of_unit(unit) for unit in units], 0
         for (resource, size), room in self._rooms.items():
-            left = sum(
+            asked = sum(
                 self.bundles.items[item].total * (self.shapes[self.shape_of[item]].request[resource] // size)
                 for item in bundle.items
             )
-            count = 0
-            for held in sorted((room[leaf] for leaf in leaves), reverse=True):
-                if left <= 0:
-                    break
-                left, count = left - held, count + 1
-            most = max(most, count)
+            most = max(most, fewest_rooms((room[leaf] for leaf in leaves), asked))
         return most
 
     def _locality(self) -> Linear:

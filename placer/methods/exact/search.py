@@ -135,8 +135,8 @@ class ExactModel:
         value = self.objective.criterion(criterion)
         maximised = self.dense.criteria[criterion][0] in MAXIMISED
         row = Linear([*value.variables], [*value.coefficients], value.constant)
-        factor = 1 if aside is None else 1 + self.most(aside)
-        if aside is not None and factor * max(1, self.most(row)) < 2**60:
+        factor = 1 if aside is None else 1 + self.highest(aside)
+        if aside is not None and factor * max(1, self.highest(row)) < 2**60:
             row = Linear(row.variables, [factor * each for each in row.coefficients])
             for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
                 row.add(coefficient if maximised else -coefficient, variable)
@@ -147,7 +147,7 @@ class ExactModel:
             self.proto.minimize(solver_form(row) + row.constant)
         return value
 
-    def most(self, row: Linear) -> int:
+    def highest(self, row: Linear) -> int:
         """Upper bound of a row with positive coefficients; the counts of an item share its pods."""
         counts = enumerate(self.variables.counts)
         owner = {variable.index: item for item, by_place in counts for variable in by_place.values()}

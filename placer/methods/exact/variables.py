@@ -16,7 +16,8 @@ from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
 from placer.linear import LinearExpression
-from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, newly_filled, raw_fits
+from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, raw_fits
+from placer.methods.exact.packing import PackingValues
 from placer.symmetry import GroupSignatures, grouped
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "count_sizes",
     "decode",
     "encode",
+    "fewest_rooms",
     "limited_solver",
     "make_bundles",
     "reaches",
@@ -266,6 +268,16 @@ def set_hint(model: CpModel, values: Sequence[int]) -> None:
     model.proto.solution_hint.values.extend(values)
 
 
+def fewest_rooms(rooms: Iterable[int], amount: int) -> int:
+    """How many of some rooms hold so much, the largest first."""
+    left, count = amount, 0
+    for room in sorted(rooms, reverse=True):
+        if left <= 0:
+            break
+        left, count = left - room, count + 1
+    return count
+
+
 def limited_solver(*, work: float = math.inf, seconds: float = math.inf, **settings: float) -> CpSolver:
     """Make a solver within limits; ``settings`` are its parameters, among them one thread unless they say otherwise."""
     solver = CpSolver()
@@ -325,8 +337,7 @@ class ExactVariables:
         self.active = [self._active(bundle) for bundle in self.all]
         self.homes = [self._homes(bundle) for bundle in self.all]
         self.fillings = [[self.integer(len(place.nodes)) for _ in place.fillings] for place in places]
-        self.opened: dict[int, IntVar] = {}
-        self.filled: dict[int, IntVar] = {}
+        self.packing: PackingValues | None = None
 
     def integer(self, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:
         """Make a variable of 0 .. ``most``, at least 1; ``value`` is its value where those before decide it."""
@@ -448,7 +459,8 @@ class _Encoder:
         for index, bundle in enumerate(self.variables.all):
             self._bundle(index, bundle)
         self._fillings()
-        self._packing()
+        if self.variables.packing is not None:
+            self.variables.packing.encode(self.place_of, self.solution, self.found)
         for variable, value in self.variables.derived:
             self.found[variable.index] = value(self.found)
         return self.found
@@ -458,21 +470,14 @@ class _Encoder:
 
     def _bundle(self, index: int, bundle: Bundle) -> None:
         active, homes = self.variables.active[index], self.variables.homes[index]
-        for position, member in enumerate(bundle.members):
-            classes = self._classes(bundle, position)
-            nodes = self._nodes(classes)
+        for member in bundle.members:
+            owners = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
+            classes = owners[member].classes
+            nodes = [node for each in classes for node in self.counts.get(each, ())]
             if active is not None and self._active(bundle, member, classes):
                 self._add(active, 1)
             if homes and (nodes or self.dense.scopes[bundle.scope].bound):
                 self._home(index, bundle, nodes)
-
-    def _nodes(self, classes: Iterable[int]) -> list[int]:
-        return [node for each in classes for node in self.counts.get(each, ())]
-
-    def _classes(self, bundle: Bundle, position: int) -> list[int]:
-        if bundle.policy < 0:
-            return list(self.dense.groups[bundle.members[position]].classes)
-        return list(self.dense.sub_groups[bundle.members[position]].classes)
 
     def _active(self, bundle: Bundle, member: int, classes: Iterable[int]) -> bool:
         if bundle.policy < 0:
@@ -489,15 +494,6 @@ class _Encoder:
         filled = first_fillings(self.dense, self.variables.places, self.place_of, self.solution)
         for (place, number), nodes in filled.items():
             self._add(self.variables.fillings[place][number], nodes)
-
-    def _packing(self) -> None:
-        opened: set[int] = set()
-        for place, nodes in newly_filled(self.dense, self.place_of, self.solution).items():
-            if place in self.variables.filled:
-                self._add(self.variables.filled[place], len(nodes))
-                opened.update(self.variables.path(self.variables.places[place].leaf))
-        for domain in opened & self.variables.opened.keys():
-            self._add(self.variables.opened[domain], 1)
 
 
 class _Decoder:

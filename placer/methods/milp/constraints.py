@@ -249,7 +249,7 @@ class MilpConstraints:
     def _zones(self, node: int, plan: ByZone) -> None:
         rooms = {(zone, at): Linear() for zone, room in enumerate(plan.rooms) for at in range(len(room))}
         for number, kind in enumerate(plan.kinds):
-            row = self.zones.placed(node, kind)
+            row = self.zones.of_kind(node, kind)
             for zone in range(len(plan.rooms)):
                 if (node, number, zone) in self.zones.inside:
                     pods = self.zones.inside[node, number, zone]
@@ -263,7 +263,7 @@ class MilpConstraints:
     def _crowd(self, node: int, plan: ByCrowd) -> None:
         chosen = self.zones.chosen[node]
         self.program.at_most("numa", Linear().add(1, *chosen), 1)
-        rows = [self.zones.placed(node, kind) for kind in plan.kinds]
+        rows = [self.zones.of_kind(node, kind) for kind in plan.kinds]
         for crowd, there in zip(plan.crowds, chosen, strict=True):
             for kind, count in crowd:
                 rows[kind].add(-count, there)

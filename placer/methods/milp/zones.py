@@ -48,7 +48,7 @@ class ByZone:
     kinds: tuple[PodKind, ...]
     rooms: tuple[tuple[int, ...], ...]
 
-    def most(self, kind: int, zone: int) -> int:
+    def fitting(self, kind: int, zone: int) -> int:
         """How many pods of a kind fit into a zone."""
         (unit,) = self.kinds[kind].units
         return min(self.kinds[kind].most, *(self.rooms[zone][resource] // need for resource, need, _ in unit.amounts))
@@ -165,11 +165,11 @@ class Zones:
                 continue
             for kind in range(len(plan.kinds)):
                 for zone in range(len(plan.rooms)):
-                    most = plan.most(kind, zone)
+                    most = plan.fitting(kind, zone)
                     if most:
                         self.inside[node, kind, zone] = program.integer(f"e_{node}_{kind}_{zone}", most)
 
-    def placed(self, node: int, kind: PodKind) -> Linear:
+    def of_kind(self, node: int, kind: PodKind) -> Linear:
         """All pods of a kind on a node."""
         return Linear().add(1, *(self.count[index][node] for index in kind.classes))
 
@@ -184,7 +184,7 @@ class Zones:
                 for (kind, zone), count in self._dealt(node, plan, by_node[node]).items():
                     values[self.inside[node, kind, zone]] = count
                 continue
-            placed = (self.placed(node, kind).at(values.__getitem__) for kind in plan.kinds)
+            placed = (self.of_kind(node, kind).at(values.__getitem__) for kind in plan.kinds)
             crowd = tuple((kind, count) for kind, count in enumerate(placed) if count)
             if crowd in plan.crowds:
                 values[self.chosen[node][plan.crowds.index(crowd)]] = 1

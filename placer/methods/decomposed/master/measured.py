@@ -12,6 +12,7 @@ import numpy as np
 
 from placer.dense import Dense
 from placer.dense.model import IntArray
+from placer.methods.exact.variables import fewest_rooms
 from placer.symmetry import grouped
 
 __all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
@@ -140,14 +141,9 @@ class MeasuredInstance:
 
     def fewest(self, volume: int, domain: int) -> int:
         """Fewest leaves of a domain that hold so many pieces: the largest first."""
-        tree, left, count = self.dense.domains, volume, 0
-        inside = [leaf for each in self.leaves.values() for leaf in each if self.inside(leaf, domain)]
-        assert tree.tier[domain] > self.leaf_tier
-        for leaf in sorted(inside, key=lambda each: -int(self.room[each])):
-            if left <= 0:
-                break
-            left, count = left - int(self.room[leaf]), count + 1
-        return count
+        assert self.dense.domains.tier[domain] > self.leaf_tier
+        leaves = (leaf for each in self.leaves.values() for leaf in each if self.inside(leaf, domain))
+        return fewest_rooms((int(self.room[leaf]) for leaf in leaves), volume)
 
     def bins(self, kind: int, domain: int) -> int:
         """Least number of leaves for the subgroups of a group, if each lies in one of them.

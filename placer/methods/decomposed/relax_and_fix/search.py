@@ -79,7 +79,7 @@ def relaxed_and_fixed(
     with ThreadPoolExecutor(workers) as threads:
         found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
     best = min(found, key=lambda state: state.unfixed, default=None)
-    placed = None if best is None else searches[0].placed(best)
+    placed = None if best is None else searches[0].by_name(best)
     return placed, sum(each.spent for each in searches)
 
 
@@ -280,7 +280,7 @@ class _RelaxAndFix:
         }
         return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
-    def placed(self, state: PackingState) -> Solution | None:
+    def by_name(self, state: PackingState) -> Solution | None:
         whole = state.whole()
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, 5.0):
