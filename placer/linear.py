@@ -122,17 +122,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The answer of the linear relaxation.
-
-    Parameters
-    ----------
-    bound
-        Upper bound of the objective; without prices that of the columns alone.
-    point
-        The optimum by the solver; None: it has no prices.
-    prices
-        Of the rows; zeros where the solver has none.
-    """
+    """The answer of the linear relaxation; without prices ``bound`` is that of the columns alone, and prices are zeros."""
 
     bound: int
     point: tuple[float, ...] | None
@@ -143,16 +133,8 @@ class Relaxed:
 class Branched:
     """The answer of branch and cut.
 
-    Parameters
-    ----------
-    values
-        Of all columns, which keep all rows in whole numbers; None: none were found.
-    bound
-        Lower bound of the expression without its constant.
-    infeasible
-        Whether the solver says that there are no values at all.
-    iterations
-        Of the simplex method, in sum.
+    ``values`` keep all rows in whole numbers; ``bound`` is below the expression without its constant; ``infeasible``:
+    the solver says that there are no values at all; ``iterations`` are those of the simplex method.
     """
 
     values: list[int] | None
@@ -220,14 +202,7 @@ class IntegerProgram:
     ) -> list[float] | None:
         """Look for a point at which an expression is small; None where none is found.
 
-        Parameters
-        ----------
-        whole
-            Columns that must be whole; the others may be fractions.
-        nodes
-            Limit of the solver's tree.
-        gap
-            Relative gap at which the solver ends.
+        ``whole`` columns are no fractions there; ``nodes`` limits the tree, ``gap`` is relative.
         """
         import highspy
 
@@ -253,18 +228,9 @@ class IntegerProgram:
     ) -> Branched:
         """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
-        Its bound is as exact as floats are; where ``nodes`` ends it, the answer is the same on every machine.
-
-        Parameters
-        ----------
-        start
-            Value of each column to start from; None: none.
-        seed
-            0 .. 2^31 - 1.
-        ended
-            Once it is set the solver ends soon, with its best values.
-        enough
-            The solver ends at values of the expression up to this one, its constant apart.
+        Its bound is as exact as floats are; where ``nodes`` ends it, the answer is the same on every machine. Once
+        ``ended`` is set, or the expression without its constant is at most ``enough``, the solver ends with its best
+        values.
         """
         import highspy
 
@@ -380,10 +346,7 @@ def _fill_rows(lp: highspy.HighsLp, rows: Sequence[Row]) -> None:
 def certified(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int], prices: Sequence[float]) -> int:
     """Bound the maximum by prices, in whole numbers: the least bound of several roundings of the prices.
 
-    Parameters
-    ----------
-    prices
-        Of the rows; negative ones count as 0 where the row is no equation.
+    Negative prices count as 0 where the row is no equation.
     """
     fair = [price if row.equal else max(0.0, price) for row, price in zip(rows, prices, strict=True)]
     return min(_bound(upper, rows, gains, whole, unit) for whole, unit in _rounded(fair))

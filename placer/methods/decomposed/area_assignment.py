@@ -40,26 +40,14 @@ Part = tuple[tuple[int, int], ...]
 
 
 class Split(NamedTuple):
-    """An AppGroup in parts, each for one node.
-
-    Parameters
-    ----------
-    cut
-        Calls between pods of different parts.
-    parts
-        What each part is made of: (class, pods), by class.
-    """
+    """An AppGroup in parts, each for one node: (class, pods). ``cut`` calls are between pods of different parts."""
 
     cut: int
     parts: tuple[Part, ...]
 
 
 class AreaAssignment:
-    """Assignments of AppGroups to areas, one after another.
-
-    Only AppGroups take part of which everything is pending and may go to any node of an area: without running pods,
-    tier limits, host ports and NUMA zones.
-    """
+    """Assignments of AppGroups to areas, one after another, of those that are pending as a whole and go to any node."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
         self.dense, self.network, self.random = dense, network, chance
@@ -220,13 +208,7 @@ class AreaAssignment:
     # Splits
 
     def ways(self, app: int, widest: tuple[int, ...], seed: int) -> tuple[Split, ...]:
-        """Cheap ways to part an AppGroup over nodes, as uneven as possible and nearly even.
-
-        Parameters
-        ----------
-        widest
-            Room of a node: int64, shape (resources,).
-        """
+        """Cheap ways to part an AppGroup over nodes with so much room, as uneven as possible and nearly even."""
         if (app, widest) not in self.known:
             asked = self.demand(app).tolist()
             least = max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
@@ -237,13 +219,8 @@ class AreaAssignment:
         return self.known[app, widest]
 
     def split(self, app: int, widest: Sequence[int], parts: int, seed: int, *, even: bool = False) -> Split | None:
-        """Part an AppGroup over at most so many equal nodes with the fewest calls between two of them; None: none
-        found.
-
-        Parameters
-        ----------
-        even
-            Whether no part may ask for much more than the mean of all.
+        """Part an AppGroup over equal nodes with the fewest calls between two of them; ``even``: no part far above the
+        mean.
         """
         pods = [index for index in self.classes[app] for _ in range(self.dense.classes[index].size)]
         request = self.dense.requests[pods]

@@ -32,10 +32,7 @@ __all__ = ["refilled"]
 def refilled(
     dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
 ) -> tuple[Solution, float]:
-    """Place the independent pods again, all nodes at once; those of higher priorities come first.
-
-    Returns a solution that keeps all rules, better or worse, and the deterministic time.
-    """
+    """Place the independent pods again, all nodes at once; the solution may be worse. Also the deterministic time."""
     problem = make_filling_problem(dense, solution, priority)
     if problem is None:
         return solution, 0.0
@@ -49,14 +46,7 @@ def refilled(
 class _Master:
     """The relaxation over the known fillings, solved.
 
-    Parameters
-    ----------
-    prices
-        int64, shape (shapes,): worth of one more pod of a shape in a filling.
-    costs
-        float64, shape (kinds,): worth of one more node of a kind.
-    filled
-        Per filling the number of nodes.
+    ``prices`` is int64, worth of one more pod per shape; ``costs`` float64, worth of one more node per kind.
     """
 
     value: float

@@ -37,16 +37,9 @@ Operator = Callable[[int, BoolArray, list[int]], IntArray]
 
 
 class Neighbourhood(NamedTuple):
-    """Nodes that are freed, ascending, and the groups that take part.
+    """Nodes that are freed, ascending, and the groups that take part; ``fixed`` groups do not, also on the nodes.
 
-    Parameters
-    ----------
-    operator
-        Number of the operator that chose it.
-    fixed
-        Groups that are left as they are, also on the nodes.
-    chains
-        Whether ejection chains repair it instead of a model.
+    ``operator`` is its number; ``chains``: ejection chains repair it instead of a model.
     """
 
     operator: int
@@ -65,7 +58,7 @@ def bins_of(dense: Dense) -> int:
 
 
 def _cells_of(dense: Dense) -> IntArray:
-    """Number of the cell of each node: its leaf, or a piece of a large leaf; 40 nodes of one leaf are three cells."""
+    """Number of the cell of each node: its leaf, or a piece of a large leaf."""
     most = max(1, CELL // bins_of(dense) ** 2)
     number = np.zeros(len(dense.nodes), dtype=np.int64)
     last, count, inside = None, -1, 0
@@ -158,16 +151,8 @@ class _AppGroupNodes:
     ) -> tuple[IntArray, list[int]] | None:
         """Nodes for some AppGroups of which groups wait, and these groups; None where none waits.
 
-        Parameters
-        ----------
-        size
-            Most nodes, about; fewer where the AppGroups need fewer.
-        allowed
-            bool, shape (nodes,): nodes that may be freed.
-        room
-            float, shape (nodes,), above 0: free room of each node.
-        least
-            int64, shape (groups, resources): least room that each needs.
+        ``room`` is float, above 0, per node; ``least`` int64, shape (groups, resources). ``size`` is about the most
+        nodes.
         """
         wait = set(groups)
         apps = [app for app, mine in self.groups.items() if not wait.isdisjoint(mine)]
@@ -269,14 +254,7 @@ class DestroyOperators:
     def choose(self, sizes: Sequence[int], blocked: BoolArray, locked: Collection[int]) -> Neighbourhood:
         """Choose nodes and groups that wait.
 
-        Parameters
-        ----------
-        sizes
-            About how many nodes each operator frees.
-        blocked
-            bool, shape (nodes,): nodes that may not be freed.
-        locked
-            Groups that may not take part.
+        ``sizes`` is about how many nodes each operator frees; ``blocked`` nodes and ``locked`` groups take no part.
         """
         weights = [gained / tried for gained, tried in zip(self.gained, self.tried, strict=True)]
         weights = [0.1 * max(weights) + each for each in weights]

@@ -35,12 +35,10 @@ def relaxable(dense: Dense, criterion: int) -> bool:
 
 
 class GangRelaxation:
-    """An instance in which gangs may have a part of their pods, for ``admitted`` of one priority.
+    """An instance in which gangs may have a part of their pods (``gangs``), for ``admitted`` of one priority.
 
     Gangs that need all of their pods are relaxed: of this priority each that does not run in part, of higher priorities
-    those that are whole; but none whose pods let pods of others in (C12, C14), and without neighbours none with a tier
-    limit but no subgroups. Lower priorities are left out, except those that let others in. ``dense`` is the relaxed
-    instance, ``gangs`` are the relaxed groups.
+    those that are whole. Lower priorities are left out, except those that let others in.
     """
 
     def __init__(self, dense: Dense, criterion: int, solution: Solution) -> None:
@@ -183,14 +181,9 @@ class GangRelaxation:
         return neighbours is not None and not all(each.isdisjoint(pooled) for each in neighbours.components)
 
     def restored(self, solution: Solution) -> Solution | None:
-        """The whole gangs of a solution of the relaxed instance, and all pods that were not relaxed, in the instance.
+        """The whole gangs of a solution of the relaxed instance, those worth most, and all pods that were not relaxed.
 
-        Gangs that are worth most become whole; pods of the others are left out.
-
-        Returns
-        -------
-        Solution | None
-            None where gangs of a higher priority would not all be whole.
+        None where gangs of a higher priority would not all be whole.
         """
         chosen = self._chosen(placed_by_class(solution))
         if chosen is None:

@@ -105,12 +105,7 @@ class _RunningRepair:
 class LargeNeighbourhoodSearch:
     """Steps on one value, each from the solution that those before have made; values before it never get worse.
 
-    Attributes
-    ----------
-    spent
-        Deterministic time of all steps so far.
-    sizes
-        How many nodes each operator frees.
+    ``spent`` is deterministic time; ``sizes`` how many nodes each operator frees.
     """
 
     def __init__(

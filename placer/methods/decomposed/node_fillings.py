@@ -88,13 +88,9 @@ def independent(dense: Dense, group: int) -> bool:
 
 
 def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> FillingProblem | None:
-    """Free all independent pods and hold the others where they are; None: nothing to decide, or too many kinds of
-    nodes.
+    """Free all independent pods and hold the others; None: nothing to decide, or too many kinds of nodes.
 
-    Parameters
-    ----------
-    priority
-        Pods of this priority count, those of a higher one count more and those of lower ones hardly.
+    Pods of this priority count, those of a higher one count more and those of lower ones hardly.
     """
     groups = (dense.groups[group] for group in range(len(dense.groups)) if independent(dense, group))
     shapes = grouped(sorted(index for group in groups for index in group.classes), lambda index: _shape(dense, index))
@@ -215,16 +211,8 @@ class Pricing:
     ) -> tuple[IntArray, float]:
         """Find a filling of a kind of nodes: int64, shape (shapes,), and the deterministic time.
 
-        Parameters
-        ----------
-        prices
-            int64, shape (shapes,), at least 0: worth of a pod.
-        most
-            int64, shape (shapes,).
-        worth
-            float64, shape (resources,): prices of room, which decide the shapes that are looked at.
-        effort
-            Factor for candidates and time.
+        ``worth`` is float64, prices of room per resource, which decide the shapes that are looked at; ``effort`` a
+        factor for candidates and time.
         """
         cost = self.problem.request @ worth
         able = np.flatnonzero((most > 0) & (prices > 0))

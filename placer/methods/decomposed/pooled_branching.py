@@ -52,20 +52,10 @@ def branch_and_cut(
     workers: int,
     seed: int,
 ) -> BranchedSolution:
-    """Minimise the objective of a model; SolverFault where the solver says that there is no solution.
+    """Minimise ``value``, the objective of a model; SolverFault where the solver says that there is no solution.
 
-    Parameters
-    ----------
-    value
-        The expression that the model minimises.
-    known
-        Proved bounds of it. They are no rows of the program: with such a row trees take several times as long.
-    solution
-        The start; it places everything, and as well as the model keeps.
-    seconds, work
-        Limits; with one worker nothing depends on the clock before the seconds are over.
-    workers
-        Trees at once, at most :data:`MOST_TREES`.
+    Proved bounds (``known``) are no rows of the program: with such a row trees take several times as long. The start
+    places everything. With one worker nothing depends on the clock before the seconds are over.
     """
     program, columns = model.as_integer_program(value)
     best = max(known, default=-math.inf)

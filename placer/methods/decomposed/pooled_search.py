@@ -41,22 +41,8 @@ class _SolvedStep:
 class PooledSearch:
     """Steps on one value of an instance of which everything is placed; :meth:`PooledModel.knows` must hold.
 
-    Parameters
-    ----------
-    reached
-        Values before it, which are kept.
-
-    Attributes
-    ----------
-    is_far
-        Whether a search of the whole model ended with a bound far from the value; set by who searched.
-    spent
-        Deterministic time so far.
-
-    Raises
-    ------
-    TooLarge
-        It would have too many columns.
+    ``reached`` values before it are kept. Who searches the whole model says that a bound ``is_far`` from the value.
+    TooLarge where it would have too many columns.
     """
 
     def __init__(
@@ -81,15 +67,7 @@ class PooledSearch:
         return self.columns <= FEW_COLUMNS and not self.is_far
 
     def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
-        """Make steps from a solution that places everything, until nothing is gained any more.
-
-        Parameters
-        ----------
-        budget
-            Asked before each step.
-        told
-            Gets each gain; says whether that is enough.
-        """
+        """Make steps until nothing is gained any more, or ``told``, which gets each gain, says it is enough."""
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
             while self.idle < (6 if self.is_small else 24) and (left := budget()) is not None:

@@ -23,20 +23,10 @@ __all__ = ["RepairResult", "RepairTask", "repair"]
 
 @dataclass(frozen=True)
 class RepairTask:
-    """A subproblem, and how it is to be repaired.
+    """A subproblem, and how it is to be repaired; values before ``criterion`` must not get worse.
 
-    Parameters
-    ----------
-    criterion
-        The value that is to get better; those before it must not get worse.
-    seconds, work
-        Most wall-clock and deterministic time; infinite: no limit.
-    compact
-        Also gather the remaining room in few leaves.
-    unhinted
-        Search without a hint: the result is seldom the start once more.
-    chains
-        Repair by ejection chains over NUMA zones instead of a model.
+    ``work`` is deterministic time. ``compact``: also gather the remaining room in few leaves. ``unhinted``: the result
+    is seldom the start once more. ``chains``: by ejection chains over NUMA zones instead of a model.
     """
 
     dense: Dense
@@ -53,18 +43,9 @@ class RepairTask:
 
 @dataclass(frozen=True)
 class RepairResult:
-    """The result of a repair.
+    """The result of a repair: a solution no worse than the start, or None, and the growth of each value.
 
-    Parameters
-    ----------
-    solution
-        No worse than the start; None: none was found in time.
-    gains
-        Growth of each value since the start; empty without a solution.
-    work
-        Deterministic time.
-    fault
-        An impossible answer of the solver; None: none.
+    ``work`` is deterministic time; ``fault`` an impossible answer of the solver.
     """
 
     solution: Solution | None

@@ -44,18 +44,10 @@ K = TypeVar("K", str, int)
 
 @dataclass(frozen=True)
 class Subproblem:
-    """A subproblem, and the way back to the whole instance.
+    """A subproblem, and the way back to the whole instance: node, class and group that each of ``dense`` stems from.
 
-    Parameters
-    ----------
-    start
-        The freed pods, where they were: a solution of ``dense``.
-    must
-        Demands of the fixed pods on ``dense``: that their groups and subgroups stay ready, and callees near.
-    nodes, classes, groups
-        Node, class and group of the whole instance that each of ``dense`` stems from.
-    apps
-        AppGroups of the whole instance that it decides about.
+    ``start`` has the freed pods, where they were; ``must`` the demands of the fixed pods: that their groups stay ready,
+    and callees near. It decides about the AppGroups ``apps``.
     """
 
     dense: Dense
@@ -81,12 +73,8 @@ def make_subproblem(
 ) -> Subproblem:
     """Free the pods on some nodes, and the pending pods of some groups; fix everything else.
 
-    Parameters
-    ----------
-    locked
-        Groups of which nothing is freed or placed, because another subproblem decides about them.
-    slack
-        Whether it may use the room that queues and links have left; else only that of its own pods.
+    Another subproblem decides about ``locked`` groups. Without ``slack`` only the shares that its own pods had of
+    queues and links may be used.
     """
     dense, there, fixed = incumbent.dense, incumbent.there(nodes), frozenset(locked)
     freed = there.only(lambda index, _: dense.classes[index].group not in fixed)

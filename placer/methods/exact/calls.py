@@ -50,29 +50,10 @@ def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], are
 
 
 class CallPairs:
-    """Variables and rows of workloads that call each other.
+    """Variables and rows of workloads that call each other, per workload.
 
-    Parameters
-    ----------
-    tight
-        All pairs are counted exactly (O3). Else only those that C9 needs, and of these a count from above.
-
-    Attributes
-    ----------
-    size
-        Per workload: pods that wait.
-    most
-        int64, shape (workloads, areas): most new pods.
-    bound, leaving
-        int64, shape (workloads, areas): pods that are there before.
-    bound_on
-        Per workload: node to its running pods.
-    in_area, at_place
-        Per workload: area, or place, to the counts of its new pods there.
-    most_at
-        Per workload: place to the most new pods.
-    area
-        Per place.
+    ``tight``: all pairs are counted exactly (O3), else only those that C9 needs, and from above. ``most``, ``bound``
+    and ``leaving`` are int64, shape (workloads, areas): most new pods, and those that are there before.
     """
 
     def __init__(self, variables: ExactVariables, network: DenseNetwork, *, tight: bool) -> None:

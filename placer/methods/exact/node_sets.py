@@ -28,22 +28,10 @@ Request: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class NodeSet:
-    """A node, or nodes of one leaf that are counted together.
+    """A node, or nodes of one leaf (or of the virtual root) that are counted together; ``unit`` is that of ``span``.
 
-    Parameters
-    ----------
-    leaf
-        Their leaf domain, the virtual root for nodes in no HyperNode.
-    unit
-        Unit of ``span``.
-    used
-        Whether they were not empty before (O4).
-    resource
-        The resource that decides; None: no resource alone.
-    sizes
-        Distinct amounts asked of it, ascending, each a divisor of the next; empty without ``resource``.
-    requests, fillings
-        Possible requests of pods, and their counts in every maximal filling; empty where they are not listed.
+    ``resource`` decides alone, if there is one; ``sizes`` are the distinct amounts asked of it, ascending, each a
+    divisor of the next. Else ``fillings`` may be listed: counts of each of ``requests``.
     """
 
     nodes: tuple[int, ...]
@@ -93,8 +81,8 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
 def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     """Divide the nodes on which anything fits into sets, in tree order.
 
-    Empty nodes of a set hold equally many pods of each size, so that the least number of them that a set of pods needs
-    can be counted, too. ``apart``: nodes that two pods of a call could share are sets of their own (O3).
+    Empty nodes of a set hold equally many pods of each size, so that the least number that pods need can be counted.
+    ``apart``: nodes that two pods of a call could share are sets of their own (O3).
     """
     eligible, area = _open_to_the_same(dense), dense.area
     countable = _CountableNodes(dense, eligible, apart=apart)

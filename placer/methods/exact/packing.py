@@ -29,17 +29,8 @@ class PodCount:
 class PackingValues:
     """The two values of O4 as rows of a model; their variables are made when one is asked for.
 
-    Parameters
-    ----------
-    there
-        Place to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
-    fillings
-        Place to how many of its nodes are filled in each way, where ways are listed.
-
-    Attributes
-    ----------
-    opened, filled
-        Domain to whether it is no longer empty, place to how many of its nodes are not.
+    ``there`` has the counts of pods per place, those of DaemonSets left out: they leave a node empty. ``fillings`` has
+    the counts of nodes per way to fill one, where ways are listed.
     """
 
     def __init__(

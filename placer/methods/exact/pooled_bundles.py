@@ -21,9 +21,9 @@ __all__ = ["PooledBundles", "pool_bundles"]
 class PooledBundles(Bundles):
     """Bundles that are counted, each of one or more of those that the exact model has (``apart``).
 
-    A pooled bundle has the members of all that are in it, and in its place in ``gangs`` or ``parts`` the scope of the
-    first. ``items`` of a group lack those of its subgroups that are pooled with others. ``items_of`` has per item those
-    of ``apart`` that are in it, in the order of its members.
+    A pooled bundle has the members of all that are in it and the scope of the first. ``items`` of a group lack those of
+    its subgroups that are pooled with others. ``items_of`` has per item those of ``apart``, in the order of its
+    members.
     """
 
     apart: Bundles

@@ -44,15 +44,7 @@ def tells_all(dense: Dense) -> bool:
 
 @dataclass(frozen=True)
 class PodShape:
-    """Pods that ask for the same and may go to the same nodes.
-
-    Parameters
-    ----------
-    mask
-        Row of ``Dense.masks``.
-    fits
-        int64, shape (nodes,): how many of them each node holds by itself.
-    """
+    """Pods that ask for the same and may go to the same nodes; ``fits`` is int64, most of them per node by itself."""
 
     request: Request
     mask: int
@@ -64,14 +56,7 @@ class PodShape:
 class PooledPods:
     """The counts of an instance, before a model of it is built; :func:`tells_all` must hold.
 
-    Attributes
-    ----------
-    all
-        Gangs first.
-    shapes, shape_of
-        Shapes of pods, and that of each item.
-    columns
-        How many columns a program of it has with :meth:`PooledProgram.count_by_unit`, about.
+    ``shape_of`` is per item; ``columns`` about the columns with :meth:`PooledProgram.count_by_unit`.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -108,18 +93,9 @@ class PooledPods:
 class PooledProgram:
     """The model of one instance; all of its pods are placed. It minimises ``locality`` as long as nothing else is said.
 
-    Attributes
-    ----------
-    homes
-        Per bundle: home to how many members have it.
-    counts
-        Shape and place to how many pods of the shape are there.
-    at
-        After :meth:`count_by_unit`: item and unit of ``span`` to its pods there, of those that may be in several.
-    leaf_of
-        Index of a variable to its leaf; absent: no single leaf.
-    derived
-        Variables that follow from those before them, each with its value by those of the others.
+    ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
+    :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
+    has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
     """
 
     def __init__(self, pods: PooledPods) -> None:

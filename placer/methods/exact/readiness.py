@@ -20,15 +20,10 @@ MOST_REFUSED = 50
 
 
 def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[bool | None, Solution | None]:
-    """Find a solution in which the only group is ready, or prove that there is none.
+    """Find a solution in which the only group is ready (True), or prove that there is none (False).
 
-    The first criterion is ``admitted`` of its only priority.
-
-    Returns
-    -------
-    bool or None, Solution or None
-        True with a solution that kubelets admit in some order; False where it is proved that there is none; None where
-        there was no time, or the model would be too large.
+    The first criterion is ``admitted`` of its only priority. None where there was no time, or the model would be too
+    large.
     """
     try:
         model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))

@@ -50,17 +50,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """Equal pods of a bundle.
-
-    Parameters
-    ----------
-    classes
-        Of each member, in order.
-    size
-        Pods per member.
-    fits
-        int64, shape (nodes,): most of them on each node by itself.
-    """
+    """Equal pods of a bundle, ``size`` per member; ``fits`` is int64, most of them per node by itself."""
 
     classes: tuple[int, ...]
     size: int
@@ -74,26 +64,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Interchangeable groups, or interchangeable subgroups of one group.
+    """Interchangeable groups, or interchangeable subgroups of one group (``policy`` at least 0), first ones placed
+    first.
 
-    Parameters
-    ----------
-    members
-        Those to be placed first first.
-    items
-        Of a group, those of its subgroups included.
-    whole
-        Whether a member is placed entirely or not at all.
-    least
-        New pods that a member needs before it may have any (its ``short``).
-    scope
-        Scope of the first member.
-    homes
-        Domains of which one must hold all pods of a member, as far as they matter; empty with FREE.
-    gang
-        Index of the bundle of groups that it is or belongs to.
-    policy
-        Policy of the subgroups; -1 for groups.
+    ``items`` of a group include those of its subgroups. ``whole``: a member is placed entirely or not at all.
+    ``least``: new pods that a member needs before it may have any. One of ``homes`` must hold all pods of a member;
+    empty with FREE. ``gang`` is the bundle of groups that it is or belongs to.
     """
 
     members: tuple[int, ...]
@@ -303,19 +279,9 @@ def value_at(expression: Linear, values: list[int]) -> int:
 class ExactVariables:
     """The decisions of the model.
 
-    Attributes
-    ----------
-    counts
-        Per item: place to the number of its pods that go there. Only where they may be (C3) and one fits.
-    active
-        Per bundle, gangs first, then parts. Of whole members: how many are placed; of an elastic one: whether it is
-        ready and may have pods. None where nothing has to be ready.
-    homes
-        Per bundle: domain to how many members have all their pods in it (0 or 1 with TREE). Empty with FREE.
-    fillings
-        Per place: how many of its nodes are filled in each of the ways that are listed.
-    derived
-        Variables that follow from those before them, each with its value by those of the others.
+    ``counts`` has per item the pods by place, ``homes`` per bundle the members by domain, ``fillings`` per place the
+    nodes filled in each listed way. ``active``, per bundle, counts placed members, or says whether an elastic one may
+    have pods; None where nothing has to be ready. ``derived`` variables have values by those before them.
     """
 
     def __init__(self, dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> None:

@@ -114,17 +114,9 @@ def make_solver(
     seed: int = 0,
     start: bool = False,
 ) -> Any:
-    """Make a solver that is asked for a proof without any gap.
+    """Make a solver that is asked for a proof without any gap, with limits as far as PuLP can pass them on.
 
-    Parameters
-    ----------
-    name
-        PuLP's name of it. ``COIN_CMD`` is the ``cbc`` on the path, else the one that comes with PuLP, which is also
-        the meaning of ``PULP_CBC_CMD``.
-    nodes
-        Only where the solver has such a limit.
-    workers, seed
-        As far as PuLP can pass them on.
+    ``COIN_CMD`` is the ``cbc`` on the path, else the one that comes with PuLP, as is ``PULP_CBC_CMD``.
     """
     kind = _kind(name)
     wanted: dict[str, Any] = {

@@ -163,13 +163,8 @@ def _least(terms: Mapping[Variable, int]) -> int:
 class CountBounds:
     """Where pods of a class can be at all: upper bounds of counts, before there is a variable.
 
-    Attributes
-    ----------
-    fits
-        int64, shape (nodes,), per class: most pods on each node, by eligibility (C3) and a limit of their scopes (C7).
-    homes
-        Per scope, domains that may be the smallest that holds all its pods; None where no limit and no value looks at
-        it.
+    ``fits`` is int64, shape (nodes,), per class: by eligibility (C3) and a limit of their scopes (C7). ``homes`` has
+    per scope the domains that may be the smallest with all its pods; None where nothing looks at it.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -223,20 +218,9 @@ class CountBounds:
 
 
 class MilpVariables:
-    """The decisions of the program.
+    """The decisions of the program: x, a, b, z and w of ``models/milp.md``.
 
-    Attributes
-    ----------
-    count
-        x[c, n], integer, per class: node to the number of its pods that go there, at most what fits.
-    active
-        a[g], 0 or 1, per group: whether it is ready (C5). None where it is ready with no new pod at all.
-    enough
-        b[s], 0 or 1, per subgroup: whether it has its size (C6). None where it has it with no new pod.
-    homes
-        z[s, d], 0 or 1, per scope: whether a domain is the smallest that holds all its pods. None: nothing looks at it.
-    inside
-        w[s, c, d] by scope, class, domain: pods of the class where d is the home of the scope, else 0.
+    ``active`` and ``enough`` are None where nothing has to be ready, ``homes`` where nothing looks at a scope.
     """
 
     def __init__(self, bounds: CountBounds) -> None:

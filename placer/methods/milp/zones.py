@@ -144,15 +144,7 @@ def _taken(units: Units, resources: int) -> list[int]:
 
 
 class Zones:
-    """Counts by zone, and crowds.
-
-    Attributes
-    ----------
-    inside
-        e[n, k, z], integer, by node, kind, zone: pods of the kind in the zone. Where none fits is absent.
-    chosen
-        p[n, j], 0 or 1, by node: whether the crowd of number j is there.
-    """
+    """Counts by zone, and crowds: e[n, k, z] and p[n, j] of ``models/milp.md``."""
 
     def __init__(self, variables: MilpVariables, plans: dict[int, Plan]) -> None:
         self.dense, self.plans, self.count = variables.dense, plans, variables.count

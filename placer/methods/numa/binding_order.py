@@ -22,9 +22,9 @@ __all__ = ["aligned", "misstated"]
 def aligned(instance: Instance, placement: Placement) -> Placement:
     """Order the pods of each node so that the kubelet admits them, and name the zones that it will choose.
 
-    Where C10 applies, the pods of a node stand in a good order, in the places of the plan that they had between them,
-    with their zones; ``one_by_one`` names the nodes where only that order works. A node whose pods work in no order
-    that was found keeps the order it had, and a pod that is refused there has no zones.
+    Pods of a node keep the places of the plan that they have between them; ``one_by_one`` names the nodes where only
+    that order works. A node whose pods work in no order that was found keeps the order it had, and a pod that is
+    refused there has no zones.
     """
     if not instance.aligning_nodes:
         return placement

@@ -43,26 +43,12 @@ _HIGHEST = np.array([max(bundle, default=-1) for bundle in BUNDLES])
 
 
 class ExchangeFacts:
-    """Facts of each class that no exchange changes.
+    """Facts of each class that no exchange changes, as arrays per class.
 
-    Attributes
-    ----------
-    columns
-        Per kind of kubelet, the column of each of its resources.
-    asked
-        int64, shape (classes, zone resources + node resources): requests of a pod to its zone, then to its node.
-    sort
-        int64, shape (classes,): row of ``allowed``.
-    allowed
-        bool, shape (sorts + 1, nodes): where pods of a sort may come and go; the last row, of no pod, is True.
-    worth
-        int64, shape (classes,): higher where placing counts more.
-    lone
-        bool, shape (classes,): the only pod of its group, so that it may be placed and taken away freely.
-    welcome
-        bool, shape (classes,): one pod more may come wherever there is room.
-    open
-        bool, shape (nodes,): C10 applies, and no pod that stays is bound among the others.
+    ``asked`` is the request to a zone, then to its node (``columns`` says where, per kind of kubelet). ``sort`` is the
+    row of ``allowed``, (sorts + 1, nodes): where pods may come and go, the last row of no pod. ``worth`` is higher
+    where placing counts more; ``lone`` the only pod of its group; ``welcome``: one more may come. ``open`` is per node:
+    C10 applies, and no pod that stays is bound among the others.
     """
 
     def __init__(self, partial: PartialSolution) -> None:
@@ -170,21 +156,9 @@ class ZoneBins:
     """The zones of all nodes under a solution that may change pod by pod.
 
     The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them take
-    part, else one in the place of another if that is admitted.
-
-    Attributes
-    ----------
-    node
-        int64, shape (zones,): the node of each zone; those of a node stand together.
-    room
-        int64, shape (zones, zone resources + node resources): room of the zone, then of its node.
-    asked, sorts
-        int64, shapes (zones, bundles, resources) and (zones, bundles, 2): requests of each of ``BUNDLES``, and the
-        sorts of its pods.
-    real
-        bool, shape (zones, bundles): whether there are such pods.
-    waiting
-        Classes of pods that are not placed and could be, one entry per pod.
+    part, else one in the place of another if that is admitted. Arrays are per zone: ``node``; ``room`` of the zone,
+    then of its node; ``asked``, ``sorts`` and ``real`` per bundle of ``BUNDLES``: requests, sorts of its pods, whether
+    there are any.
     """
 
     def __init__(self, dense: Dense, solution: Solution, chance: random.Random) -> None:

@@ -39,15 +39,8 @@ def dive(
     """Find a layout that reaches the targets, or one that is as near as it comes; None: no time, or a block stays
     empty.
 
-    Parameters
-    ----------
-    targets
-        ``locality`` and ``span`` to their limits, without ``MeasuredInstance.standing``; the first ones count more.
-    attempt
-        Another number leads to another layout. After the first one leaves are looked at one by one: slower, with less
-        ``span``.
-    left
-        Seconds that are left.
+    ``targets``: limits without ``MeasuredInstance.standing``, the first ones count more. Another ``attempt`` leads to
+    another layout; after the first one leaves are looked at one by one: slower, with less ``span``.
     """
     return _Dive(measured, targets, attempt, left).layout()
 

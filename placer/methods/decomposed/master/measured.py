@@ -50,7 +50,7 @@ class MeasuredGroups:
 class EqualBlocks:
     """Equal domains above the leaves, under the same domain; counted together as long as none has a name.
 
-    ``leaves`` is room of a leaf to the number of such leaves in all of them together, ``room`` that of one block.
+    ``leaves``: room of a leaf to the number of such leaves; ``room``: that of one block.
     """
 
     blocks: tuple[int, ...]
@@ -62,22 +62,9 @@ class EqualBlocks:
 class MeasuredInstance:
     """The tree and the groups in pieces of one resource.
 
-    Parameters
-    ----------
-    piece
-        The amount that is one piece.
-    kinds
-        Groups that lie somewhere as a whole.
-    filler
-        Pods that only take room.
-    standing
-        Lowest ``locality`` and ``span`` of scopes that are not in ``kinds``: those with running pods.
-    blocks
-        Domains right above leaves.
-    uppers
-        Domains above those, smaller ones first; of two that hold the same nodes only the lower one.
-    room
-        int64, shape (domains,): pieces.
+    ``blocks`` are domains right above leaves, ``uppers`` those above them, smaller ones first. ``filler`` pods only
+    take room. ``standing`` is the lowest ``locality`` and ``span`` of scopes with running pods, which are not in
+    ``kinds``.
     """
 
     dense: Dense

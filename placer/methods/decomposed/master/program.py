@@ -27,8 +27,8 @@ __all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "add_arc_flow"]
 class ArcFlow:
     """Ways to fill bins of one room: paths through their pieces, an arc for an item, the larger items first.
 
-    There are as many paths as bins. A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3.
-    ``arcs`` are (from, to, column) and ``ends`` (piece, column): the columns count paths.
+    A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3. ``arcs`` are (from, to, column) and
+    ``ends`` (piece, column): the columns count paths.
     """
 
     arcs: tuple[tuple[int, int, int], ...]
@@ -99,21 +99,8 @@ Key = tuple[object, ...]
 class MasterProgram:
     """One program.
 
-    Parameters
-    ----------
-    known
-        Values of all columns of settled units, which get no rows of their own.
-    apart
-        A unit of one block whose leaves are looked at one by one, so that ``span`` is tighter.
-
-    Attributes
-    ----------
-    columns
-        Key to column; a settled unit has none where ``known`` says 0.
-    locality, span
-        The values, without ``MeasuredInstance.standing``.
-    flows
-        Unit to the flows of its leaves.
+    ``known`` has the values of all columns of settled units, which get no rows of their own; ``apart`` is a unit of one
+    block whose leaves are looked at one by one, so that ``span`` is tighter.
     """
 
     def __init__(

@@ -45,16 +45,10 @@ def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) 
 
 
 class PackingProgram:
-    """One program.
+    """One program: of some leaves, or of none with everything in the pool.
 
-    Parameters
-    ----------
-    leaves
-        The leaves of the step; none: everything is in the pool.
-    optional
-        Whether gangs that are not required may be left out.
-    blamed
-        How often items of a content were left before: by so much more they count.
+    ``optional``: gangs that are not required may be left out. ``blamed``: how often items of a content were left
+    before.
     """
 
     def __init__(

@@ -59,16 +59,8 @@ class ItemKind(NamedTuple):
 class HomedPods:
     """Pods of a gang that have one home, or none.
 
-    Parameters
-    ----------
-    scope
-        Index into ``Dense.scopes`` of the owner of the home; :data:`ANYWHERE`: none.
-    homes
-        Domains of which one must hold all of it; none where it may be anywhere.
-    items
-        Its items: kind, and the classes of its pods.
-    loose
-        Shape to how many loose pods.
+    One of ``homes`` must hold all of it; none: it may be anywhere. ``scope`` is the owner of the home, or
+    :data:`ANYWHERE`. Items have the classes of their pods; ``loose`` is shape to pods.
     """
 
     scope: int
@@ -113,18 +105,9 @@ class PackedGang:
 
 @dataclass(frozen=True)
 class PackingProblem:
-    """Gangs to be packed, and the nodes with the room that others leave.
+    """Gangs to be packed, and the nodes with the room that others leave; those on which no shape fits are absent.
 
-    Parameters
-    ----------
-    held
-        All other pods that are placed.
-    shapes
-        Request of a pod of each shape, and its row of ``Dense.masks``.
-    room
-        Node to its room for gangs; absent where no pod of any shape fits.
-    volume
-        Per shape its share of the scarcest resource, at least 1.
+    ``shapes`` are requests with a row of ``Dense.masks``; ``volume`` is per shape its share of the scarcest resource.
     """
 
     dense: Dense
@@ -206,7 +189,7 @@ def make_packing_problem(
 ) -> PackingProblem | None:
     """Free every gang of a priority, and those of higher ones that are placed, as far as they can be packed.
 
-    None where pods are of too many shapes, or nothing that waits can be packed. Groups that ``stays`` names are held.
+    None where pods are of too many shapes, or nothing that waits can be packed. ``stays`` are held.
     """
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)

@@ -29,21 +29,10 @@ class FixedItem:
 
 
 class PackingState:
-    """Fixed items, those that are left, and how nodes may still be filled; TooLarge where these cannot be
-    listed.
+    """Fixed items per leaf, those that are left, and how nodes may still be filled; TooLarge where there are too many
+    ways.
 
-    Attributes
-    ----------
-    left
-        Kind to how many items are not fixed.
-    fixed
-        Leaf to the items that are.
-    home
-        Scope to its home, for parts of which an item is fixed.
-    fillings
-        Per kind of nodes the possible contents of one of them.
-    kind_of
-        Node to its kind.
+    ``fillings`` has per kind of nodes the possible contents of one of them; ``home`` is for parts with a fixed item.
     """
 
     def __init__(self, problem: PackingProblem, gangs: Iterable[PackedGang]) -> None:
@@ -70,13 +59,7 @@ class PackingState:
         return Counter(self.kind_of[node] for node in nodes)
 
     def fix(self, leaf: int, items: Sequence[ItemKind], filled: Iterable[tuple[int, Filling]]) -> None:
-        """Fix items in a leaf.
-
-        Parameters
-        ----------
-        filled
-            Fillings of the nodes of the leaf, items and loose pods: each node once, the fillings of its kind.
-        """
+        """Fix items in a leaf; ``filled`` has each of its nodes once, with a filling of its kind."""
         wanted = Counter[int]()
         for kind in items:
             for shape, count in kind.content:

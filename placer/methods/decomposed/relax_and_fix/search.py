@@ -57,19 +57,10 @@ def relaxed_and_fixed(
     workers: int,
     seed: int,
 ) -> tuple[Solution | None, float]:
-    """Pack gangs of a priority, and of higher ones, again.
+    """Pack gangs of a priority, and of higher ones, again, by searches at once in different orders.
 
-    Parameters
-    ----------
-    stays
-        Groups of lower priorities that stay where they are; the others are left out.
-    workers
-        Searches at once, in different orders; all end when one has packed everything.
-
-    Returns
-    -------
-    tuple[Solution | None, float]
-        Keeps all rules, may be worse, or None; and the deterministic time.
+    Groups of lower priorities that ``stays`` does not name are left out. Gives a solution that may be worse, or None,
+    and the deterministic time.
     """
     problem = make_packing_problem(dense, solution, priority, stays)
     if problem is None:
