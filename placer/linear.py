@@ -122,7 +122,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The answer of the linear relaxation; without prices ``bound`` is that of the columns alone, and prices are zeros."""
+    """The answer of the linear relaxation; without prices these are zeros, and ``bound`` is that of the columns."""
 
     bound: int
     point: tuple[float, ...] | None

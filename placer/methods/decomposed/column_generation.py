@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -219,23 +219,26 @@ class _ColumnGeneration:
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
         """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
-        pods = [
-            [index for index in classes for _ in range(dense.classes[index].size)][::-1] for classes in problem.classes
-        ]
+        pods = [_pods(dense, classes) for classes in problem.classes]
         room = [room for _, room in problem.queues]
-        asked = [
-            [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
-            for shape in range(len(pods))
-        ]
-        nodes = [iter(each.tolist()) for each in problem.nodes]
+        for node, shape, most in self._spots(filled):
+            asked = [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
+            some = min(most, len(pods[shape]), *(room[row] // amount for row, amount in asked))
+            for row, amount in asked:
+                room[row] -= amount * some
+            for _ in range(some):
+                index = pods[shape].pop()
+                solution[index, node] = solution.get((index, node), 0) + 1
+        return solution
+
+    def _spots(self, filled: IntArray) -> Iterator[tuple[int, int, int]]:
+        nodes = [iter(each.tolist()) for each in self.problem.nodes]
         for filling, many in zip(self.fillings, filled.tolist(), strict=True):
             for node in itertools.islice(nodes[filling.kind], many):
                 for shape in np.flatnonzero(filling.pods).tolist():
-                    limits = (room[row] // amount for row, amount in asked[shape])
-                    some = min(int(filling.pods[shape]), len(pods[shape]), *limits)
-                    for row, amount in asked[shape]:
-                        room[row] -= amount * some
-                    for _ in range(some):
-                        index = pods[shape].pop()
-                        solution[index, node] = solution.get((index, node), 0) + 1
-        return solution
+                    yield node, shape, int(filling.pods[shape])
+
+
+def _pods(dense: Dense, classes: Sequence[int]) -> list[int]:
+    """Classes of the pods of a shape, those that are bound first at the end."""
+    return [index for index in classes for _ in range(dense.classes[index].size)][::-1]

@@ -340,9 +340,7 @@ class ExactSearch:
             self.too_large = True
             return False
         value, end = model.aim(criterion), time.monotonic() + budget
-        known = self._known_bounds(criterion)
-        if known:
-            model.limit(criterion, min(known) if name in MAXIMISED else max(known))
+        self._use_bound(model, criterion)
         while True:
             solver, optimal, stands = self._once(model, name, budget)
             if solver is None or model.unsure:
@@ -351,6 +349,11 @@ class ExactSearch:
                 break
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
         return self._judge(criterion, bound, optimal and stands)
+
+    def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
+        known = self._known_bounds(criterion)
+        if known:
+            model.limit(criterion, min(known) if self.dense.criteria[criterion][0] in MAXIMISED else max(known))
 
     def _known_bounds(self, criterion: int) -> list[int]:
         return [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]

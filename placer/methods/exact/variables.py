@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
@@ -17,8 +17,10 @@ from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
 from placer.linear import LinearExpression
 from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, raw_fits
-from placer.methods.exact.packing import PackingValues
 from placer.symmetry import GroupSignatures, grouped
+
+if TYPE_CHECKING:
+    from placer.methods.exact.packing import PackingValues
 
 __all__ = [
     "Bundle",
