@@ -15,7 +15,7 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
-from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
+from placer.dense.dense_neighbours import Attraction, SpreadRow
 from placer.instance import GroupKey
 from placer.methods.exact.variables import limited_solver
 from placer.placement import MAXIMISED
@@ -93,13 +93,15 @@ class GangRelaxation:
         whole = self.whole
         groups = _numbers(whole.classes[index].group for index in self.kept)
         subs = _numbers({whole.classes[index].sub_group for index in self.kept} - {-1})
-        pools = self._pools(len(groups))
+        merged = {whole.groups[whole.classes[each[0]].group].priority for each in self.merged}
+        pools = _numbers(merged, len(groups))
         classes = (*self._kept_classes(groups, subs, relaxed), *self._pooled_classes(pools))
         scopes = [replace(scope, classes=self._alone(scope.classes)) for scope in whole.scopes]
         made = [self._group(group, subs, group in relaxed) for group in groups]
         for priority, number in pools.items():
             mine = tuple(index for index, one in enumerate(classes) if one.group == number)
-            made.append(_pool(priority, mine, len(scopes)))
+            key = GroupKey("pods", "", f"one by one {priority}")
+            made.append(DenseGroup(key, mine, (), 0, (), (), priority, 0.0, 0, len(scopes)))
             scopes.append(DenseScope(mine, None, wanted=False))
         return replace(
             whole,
@@ -122,10 +124,6 @@ class GangRelaxation:
             one = self.whole.classes[index]
             group, sub = groups[one.group], subs.get(one.sub_group, -1)
             yield replace(one, group=group, sub_group=sub, weight=self._weight(index, relaxed))
-
-    def _pools(self, first: int) -> dict[int, int]:
-        merged = {self.whole.groups[self.whole.classes[each[0]].group].priority for each in self.merged}
-        return _numbers(merged, first)
 
     def _pooled_classes(self, pools: dict[int, int]) -> Iterator[PodClass]:
         for each in self.merged:
@@ -249,7 +247,3 @@ def _needed(dense: Dense) -> frozenset[int]:
 
 def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:
     return {each: place for place, each in enumerate(sorted(set(found)), first)}
-
-
-def _pool(priority: int, classes: tuple[int, ...], scope: int) -> DenseGroup:
-    return DenseGroup(GroupKey("pods", "", f"one by one {priority}"), classes, (), 0, (), (), priority, 0.0, 0, scope)

@@ -11,10 +11,8 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, Solution
 from placer.linear import ColumnSum, IntegerProgram
-from placer.methods.events import TooLarge
-from placer.methods.exact.node_sets import NodeSet
 from placer.methods.exact.packing import PackingValues, PodCount
-from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
+from placer.methods.exact.pooled_program import PooledProgram, tells_all
 from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
 from placer.placement import MAXIMISED
 
@@ -37,11 +35,8 @@ class PooledModel:
     unsure = False
 
     def __init__(self, dense: Dense, most: float = math.inf) -> None:
-        self.dense, pods = dense, PooledPods(dense)
-        self.columns = pods.columns
-        if self.columns > most:
-            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
-        self.program = PooledProgram(pods)
+        self.dense, self.program = dense, PooledProgram(dense, most)
+        self.columns = self.program.columns
         self.proto = self.program.model
         self._packing: PackingValues | None = None
         self._values: dict[int, Linear] = {}
@@ -87,7 +82,7 @@ class PooledModel:
         """Value of every variable for a solution that places everything."""
         found = self.program.encode(solution)
         if self._packing is not None:
-            self._packing.encode(self.program.pods.place_of, solution, found)
+            self._packing.encode(self.program.place_of, solution, found)
         return found
 
     def hint(self, solution: Solution) -> None:
@@ -199,6 +194,5 @@ class PooledModel:
                     there[place].append(
                         PodCount(one.request, min(one.total, program.room_at(shape, [place])), variable)
                     )
-            places = [where for where in program.places if isinstance(where, NodeSet)]
-            self._packing = PackingValues(self.dense, self.proto, places, there, program.fillings)
+            self._packing = PackingValues(self.dense, self.proto, program.places, there, program.fillings)
         return self._packing

@@ -16,6 +16,7 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
+from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
 from placer.methods.exact.pooled_bundles import PooledBundles, pool_bundles
 from placer.methods.exact.variables import (
@@ -30,7 +31,7 @@ from placer.methods.exact.variables import (
     solver_form,
 )
 
-__all__ = ["PooledPods", "PooledProgram", "tells_all"]
+__all__ = ["PooledProgram", "tells_all"]
 
 #: A resource with more distinct sizes than this is counted in its own units only.
 MOST_SIZES = 10
@@ -53,14 +54,17 @@ class PodShape:
     total: int
 
 
-class PooledPods:
-    """The counts of an instance, before a model of it is built; :func:`tells_all` must hold.
+class PooledProgram:
+    """The model of one instance; all of its pods are placed; :func:`tells_all` must hold. At first it minimises
+    ``locality``. TooLarge where it would have more than ``most`` columns.
 
-    ``shape_of`` is per item; ``columns`` about the columns with :meth:`PooledProgram.count_by_unit`.
+    ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
+    :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
+    has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
     """
 
-    def __init__(self, dense: Dense) -> None:
-        self.dense = dense
+    def __init__(self, dense: Dense, most: float) -> None:
+        self.dense, self.model = dense, CpModel()
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
@@ -68,11 +72,20 @@ class PooledPods:
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
-
-    @cached_property
-    def place_of(self) -> dict[int, int]:
-        """Node to its place, where anything fits on it."""
-        return {node: place for place, where in enumerate(self.places) for node in where.nodes}
+        if self.columns > most:
+            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
+        self.place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
+        self.leaf_of: dict[int, int] = {}
+        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
+        self.at: dict[tuple[int, int], IntVar] = {}
+        self.counts = self._counts()
+        self.fillings: dict[int, list[IntVar]] = {}
+        self._capacity()
+        self.homes = [self._homes(bundle) for bundle in self.all]
+        self._nested()
+        self._dealt_out()
+        self.value = self._locality()
+        self.model.minimize(solver_form(self.value) + self.value.constant)
 
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
         numbers: dict[tuple[Request, int, bool], int] = {}
@@ -88,31 +101,6 @@ class PooledPods:
         pooled = pool_bundles(bundles, shape_of)
         shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
-
-
-class PooledProgram:
-    """The model of one instance; all of its pods are placed. It minimises ``locality`` as long as nothing else is said.
-
-    ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
-    :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
-    has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
-    """
-
-    def __init__(self, pods: PooledPods) -> None:
-        self.pods, self.dense, self.model = pods, pods.dense, CpModel()
-        self.all, self.leaves, self.places = pods.all, pods.leaves, pods.places
-        self.bundles, self.shapes, self.shape_of = pods.bundles, pods.shapes, pods.shape_of
-        self.leaf_of: dict[int, int] = {}
-        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
-        self.at: dict[tuple[int, int], IntVar] = {}
-        self.counts = self._counts()
-        self.fillings: dict[int, list[IntVar]] = {}
-        self._capacity()
-        self.homes = [self._homes(bundle) for bundle in self.all]
-        self._nested()
-        self._dealt_out()
-        self.value = self._locality()
-        self.model.minimize(solver_form(self.value) + self.value.constant)
 
     def integer(self, most: int, leaf: int | None = None, value: Callable[[list[int]], int] | None = None) -> IntVar:
         """Make a variable of 0 .. ``most``, at least 1, about a leaf; ``value`` as for the exact model."""
@@ -351,7 +339,7 @@ class PooledProgram:
         for bundle, homes in zip(self.all, self.homes, strict=True):
             for index in self._at_home(bundle, homes, nodes) if homes else ():
                 found[index] += 1
-        fillings = first_fillings(self.dense, self.places, self.pods.place_of, solution)
+        fillings = first_fillings(self.dense, self.places, self.place_of, solution)
         for (place, number), filled in fillings.items():
             found[self.fillings[place][number].index] = filled
         for variable, value in self.derived:
@@ -361,7 +349,7 @@ class PooledProgram:
     def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
         for (index, node), count in solution.items():
-            item, place = item_of[index], self.pods.place_of[node]
+            item, place = item_of[index], self.place_of[node]
             yield self.counts[self.shape_of[item], place], count
             if self.at and (there := self.at.get((item, self.places[place].unit))) is not None:
                 yield there, count

@@ -301,9 +301,11 @@ class ExactVariables:
         for place in places:
             self.unit_nodes[place.unit].extend(place.nodes)
             self.unit_leaf[place.unit] = place.leaf
-        self.counts = self._counts()
+        self.counts = [
+            {int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes
+        ]
         self.active = [self._active(bundle) for bundle in self.all]
-        self.homes = [self._homes(bundle) for bundle in self.all]
+        self.homes = [{domain: self.integer(bundle.many) for domain in bundle.homes} for bundle in self.all]
         self.fillings = [[self.integer(len(place.nodes)) for _ in place.fillings] for place in places]
         self.packing: PackingValues | None = None
 
@@ -314,18 +316,12 @@ class ExactVariables:
             self.derived.append((variable, value))
         return variable
 
-    def _counts(self) -> list[dict[int, IntVar]]:
-        return [{int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes]
-
     def _active(self, bundle: Bundle) -> IntVar | None:
         gated = bundle.least > 0
         if bundle.policy < 0:
             group = self.dense.groups[bundle.members[0]]
             gated = gated or bool(group.short_by_role) or bool(group.short_by_policy)
         return self.integer(bundle.many) if gated else None
-
-    def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
-        return {domain: self.integer(bundle.many) for domain in bundle.homes}
 
     # What the rules and the values ask again and again
 

@@ -166,8 +166,8 @@ class _MilpSearch:
                 proved = self._solve(criterion, model) and proved
                 if self.solution is None:
                     return self._ended()
-            else:
-                self._same_for_all(criterion, value)
+            elif value.constant != self.values[criterion]:
+                raise SolverFault(self._differs(criterion, value.constant))
             if proved:
                 self.emit(BoundFound(criterion, self.values[criterion], "milp", self.values[:criterion]))
             model.keep(criterion, self.values[criterion])
@@ -177,10 +177,6 @@ class _MilpSearch:
 
     def _ended(self) -> str:
         return "time" if self.cut else "finished"
-
-    def _same_for_all(self, criterion: int, value: Linear) -> None:
-        if value.constant != self.values[criterion]:
-            raise SolverFault(self._differs(criterion, value.constant))
 
     def _solve(self, criterion: int, model: MilpModel) -> bool:
         last = criterion + 1 == len(self.dense.criteria)

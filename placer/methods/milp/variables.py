@@ -227,8 +227,14 @@ class MilpVariables:
         self.bounds, self.dense, self.program = bounds, bounds.dense, PulpProgram()
         self.count = [self._counts(index, row) for index, row in enumerate(bounds.fits)]
         self.active = [self._active(index) for index in range(len(self.dense.groups))]
-        self.enough = [self._enough(index) for index in range(len(self.dense.sub_groups))]
-        self.homes = [self._homes(scope, found) for scope, found in enumerate(bounds.homes)]
+        self.enough = [
+            self.program.integer(f"b_{index}", 1) if sub.short else None
+            for index, sub in enumerate(self.dense.sub_groups)
+        ]
+        self.homes = [
+            None if found is None else {each: self.program.integer(f"z_{scope}_{each}", 1) for each in found}
+            for scope, found in enumerate(bounds.homes)
+        ]
         self.inside: dict[tuple[int, int, int], Variable] = {}
         self._make_inside()
 
@@ -237,18 +243,10 @@ class MilpVariables:
     def _counts(self, index: int, fits: IntArray) -> dict[int, Variable]:
         return {int(node): self.program.integer(f"x_{index}_{node}", int(fits[node])) for node in np.flatnonzero(fits)}
 
-    def _enough(self, index: int) -> Variable | None:
-        return self.program.integer(f"b_{index}", 1) if self.dense.sub_groups[index].short else None
-
     def _active(self, index: int) -> Variable | None:
         group = self.dense.groups[index]
         gated = group.short or group.short_by_role or group.short_by_policy
         return self.program.integer(f"a_{index}", 1) if gated else None
-
-    def _homes(self, scope: int, domains: list[int] | None) -> dict[int, Variable] | None:
-        if domains is None:
-            return None
-        return {domain: self.program.integer(f"z_{scope}_{domain}", 1) for domain in domains}
 
     def _make_inside(self) -> None:
         for scope, homes in enumerate(self.homes):

@@ -65,7 +65,7 @@ class ExchangeFacts:
         self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         self.allowed = self._allowed(partial.where)
-        keys = [self._key(index) for index in range(len(dense.classes))]
+        keys = [(dense.groups[one.group].priority, one.weight) for one in dense.classes]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         self.worth = np.array([ranks[key] for key in keys], dtype=np.int64)
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
@@ -89,10 +89,6 @@ class ExchangeFacts:
         kind = int(self.numa.kind[node])
         rows = [self._row(kind, (unit,)) for unit in self.numa.of(index, node)]
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.zone_width)
-
-    def _key(self, index: int) -> tuple[int, int]:
-        one = self.dense.classes[index]
-        return self.dense.groups[one.group].priority, one.weight
 
     def _welcome(self, index: int, placed: Sequence[int]) -> bool:
         one = self.dense.classes[index]
