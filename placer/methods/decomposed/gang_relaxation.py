@@ -15,7 +15,7 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
-from placer.dense.dense_neighbours import Attraction, SpreadRow
+from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
 from placer.methods.exact.variables import limited_solver
 from placer.placement import MAXIMISED
