@@ -1,11 +1,8 @@
-"""Two series of passes compared: what another version or Policy would have bound otherwise.
+"""Two series of passes compared: how another version or Policy would have bound differently.
 
-A series is a folder that passes keep themselves in (``--save``), or one Placement. Two series of one name for each pass
-decided on the same snapshots: the second one is the first one's snapshots solved again. So a new version or Policy runs
-in the shadow of the live one, and nothing of it reaches the cluster. Two loops next to each other, of which one only
-looks (``--dry-run``), have passes at other times; a group counts there where both had it waiting.
-
-What is compared of a group is the first pass in which it is admitted, and how.
+A series is a folder of saved passes (``--save``), or one Placement. Passes of one name decided on the same snapshot.
+Two loops next to each other, one with ``--dry-run``, have passes at other times; a group counts where both had it
+waiting. Of a group the first pass that admits it is compared.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ class GroupName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one pass made of a group."""
+    """The decision of one pass on a group."""
 
     when: datetime
     part: Mapping[str, Any]
@@ -125,7 +122,7 @@ class PassSeries:
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """A group with what each series made of it, and how the second differs; ``priority`` None: not known."""
+    """A group in both series; ``priority`` None: not known."""
 
     group: GroupName
     priority: int | None
@@ -146,7 +143,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True)
 class PassComparison:
-    """What differs between two series: counts, and the groups, those of the highest priority first."""
+    """Counts, and the groups that differ, the highest priority first."""
 
     old: PassSeries
     new: PassSeries
@@ -197,13 +194,7 @@ def read_series(source: str) -> PassSeries:
 
 
 def compare_series(old: PassSeries, new: PassSeries) -> PassComparison:
-    """Compare two series.
-
-    Raises
-    ------
-    UsageError
-        One has times, and the other is a single Placement next to several.
-    """
+    """Compare two series; a single Placement next to several is a :class:`UsageError`."""
     _check_times(old, new)
     counts: Counter[str] = Counter(dict.fromkeys((*DIFFERENCES, *_ALIKE), 0))
     differing: list[GroupDifference] = []
@@ -221,7 +212,7 @@ def compare_series(old: PassSeries, new: PassSeries) -> PassComparison:
 
 
 def _check_times(old: PassSeries, new: PassSeries) -> None:
-    """Have two single passes be one moment, whatever their names say."""
+    """Two single passes are one moment, whatever their names say."""
     if len(old.times) == len(new.times) == 1:
         for series in (old, new):
             series.times = [_ONCE]
@@ -232,7 +223,7 @@ def _check_times(old: PassSeries, new: PassSeries) -> None:
 
 
 def _rank(each: GroupDifference) -> tuple[int, int, GroupName]:
-    """The highest priority first, those of which it is not known last; then the worst."""
+    """The highest priority first, unknown ones last; then the worst."""
     return (
         -each.priority if each.priority is not None else 2**63,
         DIFFERENCES.index(each.difference),
@@ -245,12 +236,10 @@ def _admitted(looks: Iterable[Look]) -> Look | None:
 
 
 def _telling(looks: list[Look]) -> Look:
-    """The first pass that admits the group, else the last one."""
     return _admitted(looks) or looks[-1]
 
 
 def _difference(before: list[Look], after: list[Look]) -> str:
-    """How the second series differs."""
     if not before or not after:
         return "unseen"
     old, new = _admitted(before), _admitted(after)
@@ -264,12 +253,13 @@ def _difference(before: list[Look], after: list[Look]) -> str:
 
 
 def _is_stale(look: Look, own: Iterable[Look], bound: Look) -> bool:
-    """Whether who bound a group had left it waiting after the last look of the other: something has changed since."""
+    """Whether the series that bound a group had left it waiting after the last look of the other: something changed
+    since.
+    """
     return any(look.when <= each.when < bound.when for each in own)
 
 
 def _manner(before: list[Look], after: list[Look], old: Look, new: Look) -> str:
-    """How both admit a group, each at its time."""
     waited = any(new.when <= look.when < old.when for look in before)
     waits = any(old.when <= look.when < new.when for look in after)
     said = {"later": waits, "sooner": waited}

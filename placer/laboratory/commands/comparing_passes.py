@@ -1,4 +1,4 @@
-"""``compare --passes``: two series of saved passes, counts first, then the groups that differ, by rank."""
+"""``compare --passes``: two series of saved passes, counts first, then the groups that differ."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _DECIDED = (
 
 
 def compare_passes(options: argparse.Namespace) -> int:
-    """Compare what two series of passes decided.
+    """Compare two series of passes.
 
     Raises
     ------
     UsageError
-        There is no such series, or something is given that decides nothing here.
+        There is no such series, or a flag is given that decides nothing here.
     """
     from placer.laboratory.pass_comparison import compare_series, read_series
 
@@ -107,7 +107,6 @@ def _print(found: PassComparison, terminal: Console) -> None:
 
 
 def _print_groups(found: PassComparison, terminal: Console) -> None:
-    """The groups that differ, the most important first."""
     if not found.differing:
         return
     rest = f", the first {_SHOWN} of {len(found.differing):,}; --json has all" if len(found.differing) > _SHOWN else ""
@@ -125,7 +124,6 @@ def _print_groups(found: PassComparison, terminal: Console) -> None:
 
 
 def _words(look: Look) -> str:
-    """What became of a group in one series."""
     said: dict[str, Any] = look.as_dict()
     if not look.admitted:
         return f"waits: {said['reason'] or '-'}"

@@ -65,7 +65,6 @@ def _write_table(figure: Figure, file: TextIO) -> None:
 
 
 def _tell(figure: Figure, target: Path | None, options: argparse.Namespace) -> None:
-    """Print the figure's numbers, or what was drawn; what is left out beside them."""
     if options.json:
         document = headed("Figure", {"file": None if target is None else str(target), **figure.as_dict()})
         tell(document, options, (series.name for panel in figure.panels for series in panel.series))

@@ -108,7 +108,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace, *, aloud: bool) -> int:
-    """Print the lines where they have not been written yet; the exit code."""
     if not aloud:
         _show(lines, before, options)
     return _exit_code(lines, strict=options.strict)
@@ -158,7 +157,6 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
-    """Carry out what is not known yet, and show on a terminal what goes on."""
     from placer.laboratory.sweep.runs import sweep
     from placer.progress import Progress
 
@@ -172,7 +170,6 @@ def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRec
 
 
 def _workers(options: argparse.Namespace) -> int:
-    """Solver threads of a run, so that all jobs together use the cores this process may use."""
     given: int | None = options.workers
     jobs: int = options.jobs
     if given is not None:
@@ -225,7 +222,6 @@ _FIGURES: Mapping[str, Callable[[SweepRow], str]] = {
 
 
 def _print_tables(found: list[SweepRow], terminal: Console) -> None:
-    """Print a table for each instance, and what a mark in them says."""
     from rich.markup import escape
 
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
@@ -239,7 +235,6 @@ def _print_tables(found: list[SweepRow], terminal: Console) -> None:
 
 
 def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
-    """Policy to what is not mimicked of it, on any instance."""
     notes: dict[str, dict[str, None]] = {}
     for row in found:
         notes.setdefault(row.policy, {}).update(dict.fromkeys(row.notes))
@@ -247,7 +242,6 @@ def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
 
 
 def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
-    """Tell the findings of each instance, once for all its seeds and policies."""
     found: dict[str, Counter[str]] = {}
     for line in lines:
         if line.findings:
@@ -260,19 +254,16 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
 
 
 def _marked(share: str, row: SweepRow) -> str:
-    """A share of what is proved, marked where a run breaks rules."""
     return f"{share}{BROKEN}" if row.violations and row.of_bound is not None else share
 
 
 def _median(value: Median | None, factor: int = 1) -> str:
-    """The median and, of more than one run, its interval."""
     if value is None or not value.confidence:
         return _shown(None if value is None else value.value, factor)
     return f"{_shown(value.value, factor)} [{_shown(value.low, factor)} {_shown(value.high, factor)}]"
 
 
 def _competition(found: list[Duel]) -> Any:
-    """Make the table of every policy against every other."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))

@@ -1,7 +1,4 @@
-"""What a figure shows, as numbers: panels with axes and series, and what had to be left out.
-
-A series says all that is drawn of it, so that its numbers can be read and tested without a picture, and are a table.
-"""
+"""A figure as numbers: panels with axes and series, and the runs that are left out; also a table."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ __all__ = ["FIGURES", "Axis", "Figure", "Panel", "Point", "Series", "make_figure
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: what stands beside it, whether it is logarithmic, and the names of its whole numbers (0, 1, ...), where
-    it has names; one with names is drawn upright, the first name at the top.
+    """Its label, whether it is logarithmic, and the names of 0, 1, ...; one with names is upright, the first at the
+    top.
     """
 
     label: str
@@ -46,7 +43,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Series:
     """Points of one name. ``kind`` is ``steps`` (each height holds up to the next point), ``line``, ``points``, or
-    ``dots`` with intervals, beside those of other series; ``of`` is the series it belongs to, whose colour it has.
+    ``dots`` with intervals; ``of`` is the series whose colour it has.
     """
 
     name: str
@@ -67,7 +64,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Panels side by side, and in words what could not be drawn."""
+    """Panels side by side, and in words the runs that could not be drawn."""
 
     name: str
     panels: tuple[Panel, ...]
@@ -101,12 +98,9 @@ Check = tuple[str, Callable[[MeasuredRun], bool]]
 
 @dataclass
 class _LeftOut:
-    """Counts what is not drawn, and why."""
-
     counts: Counter[str] = field(default_factory=Counter)
 
     def keep(self, runs: Iterable[MeasuredRun], *checks: Check) -> list[MeasuredRun]:
-        """Runs that no check finds fault with; the first one that does is counted."""
         kept = []
         for run in runs:
             why = next((text for text, bad in checks if bad(run)), None)
@@ -132,20 +126,7 @@ NO_SECONDS: Check = ("without seconds", lambda run: not run.seconds)
 
 
 def make_figure(name: str, runs: Sequence[MeasuredRun]) -> Figure:
-    """Make a figure.
-
-    Parameters
-    ----------
-    name
-        One of :data:`FIGURES`.
-    runs
-        What :func:`~placer.laboratory.figures.measured.read_runs` returned.
-
-    Raises
-    ------
-    BadInstance
-        No run has what the figure shows; the fault says what is missing.
-    """
+    """Make a figure of :data:`FIGURES`; a :class:`BadInstance` says what is missing where no run has what it shows."""
     left_out = _LeftOut()
     panels = FIGURES[name](runs, left_out)
     if not any(series.points for panel in panels for series in panel.series):
@@ -166,8 +147,8 @@ def _by_policy(runs: Iterable[MeasuredRun]) -> dict[str, list[MeasuredRun]]:
 def _profile(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
     """Share of instances on which a policy places at least 1/x of the best (Dolan and Moré, 2002).
 
-    A run that failed, or breaks a rule, is at no distance from the best. Instances that not every policy was run on are
-    left out, so that all are measured by the same ones.
+    A run that failed, or breaks a rule, is at no finite distance. Instances without a run of every policy are left out,
+    so that all are measured by the same ones.
     """
     common = _common(left_out.keep(runs, UNTOLD), left_out)
     ratios: dict[str, list[float]] = defaultdict(list)
@@ -182,7 +163,6 @@ def _profile(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
 
 
 def _common(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[list[MeasuredRun]]:
-    """Runs by instance and seed, of those that every policy was run on."""
     policies = {run.policy for run in runs}
     by_case: dict[tuple[str, int], dict[str, MeasuredRun]] = defaultdict(dict)
     for run in runs:
@@ -195,7 +175,6 @@ def _common(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[list[Measur
 
 
 def _ratio(best: int, weight: int) -> float:
-    """The best over a weight; without end where there is none beside a best."""
     if weight:
         return best / weight
     return math.inf if best else 1.0
@@ -206,13 +185,11 @@ def _weight(run: MeasuredRun) -> int:
 
 
 def _shares(ratios: Sequence[float], end: float) -> tuple[Point, ...]:
-    """How many are at most so far from the best, from 1 to ``end``."""
     finite = sorted({1.0, end, *(ratio for ratio in ratios if ratio < math.inf)})
     return tuple(Point(x, sum(ratio <= x for ratio in ratios) / len(ratios)) for x in finite)
 
 
 def _placed(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """Placed weight over the optimum, or what is known of it: the median of each family, with its interval."""
     kept = left_out.keep(runs, FAILED, BREAKING, NO_WEIGHT, NOTHING_KNOWN)
     instances = list(dict.fromkeys(run.instance for run in kept))
     series = []
@@ -230,7 +207,6 @@ def _placed(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
 
 
 def _short(instance: str) -> str:
-    """A name that fits beside an axis: of a file without its folder and endings, of a family in short lines."""
     path = Path(instance)
     if " " not in instance and (len(path.parts) > 1 or path.suffix):
         return path.name.split(".")[0]
@@ -238,7 +214,7 @@ def _short(instance: str) -> str:
 
 
 def _size(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """Seconds and memory by number of nodes, each with the line of least squares in the logarithms and its slope."""
+    """Each with the line of least squares in the logarithms and its slope."""
     kept = left_out.keep(runs, FAILED, NO_SIZE, NO_SECONDS)
     seconds = _by_size(kept, lambda run: run.seconds)
     memory = _by_size(kept, lambda run: run.memory)
@@ -265,7 +241,6 @@ def _by_size(runs: Sequence[MeasuredRun], measure: Callable[[MeasuredRun], float
 
 
 def _fit(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Slope and height of the line of least squares through the logarithms; None of a single size."""
     logs = [(math.log(x), math.log(y)) for x, y in pairs]
     if len({x for x, _ in logs}) < 2:
         return None
@@ -275,10 +250,7 @@ def _fit(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
 
 
 def _gap(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """How much of the optimum, or of what is known of it, is not placed yet: the median of all runs of a method.
-
-    Before the first answer nothing is placed.
-    """
+    """Before the first answer nothing is placed."""
     kept = left_out.keep(runs, FAILED, NOTHING_KNOWN, ONE_ANSWER)
     series = []
     for policy, found in _by_policy(kept).items():
@@ -295,7 +267,6 @@ MOMENT = 0.001  #: seconds; a logarithmic axis has no zero
 
 
 def _missing(run: MeasuredRun, time: float) -> float:
-    """Share that is not placed at that time, in percent."""
     placed = [weight for seconds, weight in run.trace if seconds <= time]
     return 100 * max(0.0, 1 - (placed[-1] if placed else 0) / (run.most or 1))
 

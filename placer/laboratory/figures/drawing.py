@@ -40,8 +40,6 @@ def draw(figure: Figure, target: str | Path) -> None:
 
     Parameters
     ----------
-    figure
-        What is drawn.
     target
         The ending says the format: ``.pdf``, ``.svg`` or ``.png``. In an SVG texts are texts, and each series is a
         group whose id is ``series:`` and its name.
@@ -76,20 +74,14 @@ def _matplotlib() -> Any:
 
 
 def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any = None) -> Any:
-    """Draw what pods take of the nodes: a column for each node, leaf by leaf, a square for each GPU.
+    """Draw the load of the nodes: a column for each node, leaf by leaf, a square for each GPU.
 
-    Where no node has GPUs, a square is a tenth of a node. Pods of one group have one colour, what ran before is grey.
+    Where no node has GPUs, a square is a tenth of a node. Pods of one group have one colour, running pods are grey.
 
     Parameters
     ----------
-    instance
-        The problem.
-    placement
-        Where pending pods go.
-    title
-        What stands above.
     axes
-        Where to draw; default: a new figure.
+        Default: a new figure.
 
     Raises
     ------
@@ -116,7 +108,6 @@ def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any =
 def _draw_blocks(
     axes: Any, instance: Instance, placement: Placement, columns: Mapping[str, int], *, in_gpus: bool
 ) -> None:
-    """Draw a block for each pod on top of those that are on its node already."""
     tops, wide = dict.fromkeys(columns, 0.0), 0.9 if len(columns) <= APART else 1.0
     for pod, node, colour in _coloured(instance, placement):
         height = gpus_in(pod.requests) if in_gpus else 10 * _share(pod.requests, instance.nodes[node].allocatable)
@@ -125,7 +116,6 @@ def _draw_blocks(
 
 
 def _coloured(instance: Instance, placement: Placement) -> Iterator[tuple[Pod, str, str]]:
-    """Pods with their nodes and colours, those that run before those that are placed."""
     yield from ((pod, pod.node, RAN) for pod in instance.pods.values() if pod.node and pod.node in instance.nodes)
     waiting = (key for key, group in instance.groups.items() if group.pending)
     colours: dict[object, str] = {key: SOFT[place % len(SOFT)] for place, key in enumerate(waiting)}
@@ -134,7 +124,6 @@ def _coloured(instance: Instance, placement: Placement) -> Iterator[tuple[Pod, s
 
 
 def _share(requests: Resources, allocatable: Resources) -> float:
-    """The largest part that a pod takes of what a node has."""
     return max((amount / allocatable[name] for name, amount in requests.items() if allocatable[name]), default=0.0)
 
 
@@ -163,7 +152,6 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _scale(axes: Any, panel: Panel) -> None:
-    """Make axes logarithmic that are meant to be."""
     if panel.x.log:
         axes.set_xscale("log")
     if panel.y.log and min(point.y for series in panel.series for point in series.points) > 0:

@@ -20,30 +20,24 @@ EXPECTED = "lines of placer sweep, or output of placer compare --json"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """One run of a policy or method, in the figures that are drawn; None is what its file does not tell.
+    """One run of a policy or method in figures; None: its file does not say.
 
     Parameters
     ----------
-    file
-        Where it stands.
     instance, seed
-        What was decided upon; of a comparison its file, and 0.
-    policy
-        Who decided.
+        Of a comparison its file, and 0.
     failed
-        There is no result, or none that can be trusted.
+        There is no result that can be trusted.
     broken
         The placement breaks rules: it is as good as none.
     placed
         Placed weight, in micro-nodes.
     most
-        What it is set beside: the least bound on the weight that any run proves, or that of the best placement known.
-    nodes
-        Of the instance.
+        The reference for it: the least bound on the weight that any run proves, or the best known placement's.
     seconds, memory
         Of the whole call, and the peak in MiB.
     trace
-        Seconds and placed weight, each time the answer got better; empty where it had one answer only.
+        Seconds and placed weight of each improvement; empty for one answer only.
     """
 
     file: str
@@ -61,7 +55,7 @@ class MeasuredRun:
 
 
 def read_runs(paths: Sequence[str]) -> list[MeasuredRun]:
-    """Read what there is to draw; lines of several files count as one sweep.
+    """Read the runs to draw; lines of several files count as one sweep.
 
     Raises
     ------
@@ -86,7 +80,6 @@ def read_runs(paths: Sequence[str]) -> list[MeasuredRun]:
 
 
 def _is_swept(array: Iterable[Any]) -> bool:
-    """Whether an array holds lines of a sweep, as ``sweep --json`` prints them."""
     return all(isinstance(row, dict) and set(KEY) <= set(row) for row in array)
 
 
@@ -104,7 +97,6 @@ _WAYS = {"limit": "{:g} s", "workers": "{} threads", "version": "placer {}", "co
 
 
 def _names(lines: Iterable[RunRecord]) -> dict[Key, str]:
-    """Names of what decided: the policy, and where it was run in several ways, which one this is."""
     by_policy: dict[str, list[RunRecord]] = defaultdict(list)
     for line in lines:
         by_policy[line.policy].append(line)

@@ -1,8 +1,7 @@
-"""What to run (instances in files, families with options, × seeds × policies), and each run in a process of its own.
+"""Plan and carry out runs: each in its own process, so that its time and memory are its own.
 
-A subject is one word of a command line. Every fault is told before anything runs. Each run has its own process so that
-its time and memory are its own; what happens there (:func:`answer`) is the whole call as a user makes it, reading to
-writing.
+A run (:func:`answer`) is the whole call as a user makes it, reading to writing. Every fault is reported before anything
+runs.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ ENDINGS = (".json", ".yaml", ".yml", ".gz")  #: of names that are meant for file
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A family or an instance, by the word that was typed; lines and tables name it so.
+    """A family or an instance, by the word that was typed; without a ``family`` the word is a path.
 
-    Without a ``family`` the word is the path of a file or folder. Options are names and values, without the seed.
+    Options are names and values, without the seed.
     """
 
     word: str
@@ -76,8 +75,7 @@ def parse_subject(word: str) -> Subject:
     Parameters
     ----------
     word
-        A name of ``FAMILIES`` and its options, with the quotes of a shell where they have spaces; else a path. A file
-        that bears a family's name is meant with ``./`` before it.
+        A file that bears a family's name has ``./`` before it.
 
     Raises
     ------
@@ -117,7 +115,6 @@ def _split(word: str) -> list[str]:
 
 
 def _options(family: str, words: list[str]) -> dict[str, Value]:
-    """Read the options; the last of several counts, as on a command line."""
     flags = {option.flag: option for option in FAMILIES[family].flags if option.name != "seed"}
     found: dict[str, Value] = {}
     left = list(reversed(words))
@@ -141,7 +138,6 @@ def _switched(option: Option, equals: str) -> bool:
 
 
 def _text(option: Option, equals: str, text: str, left: list[str]) -> str:
-    """Text of an option's value, behind ``=`` or the next word."""
     if equals:
         return text
     if not left:
@@ -150,7 +146,7 @@ def _text(option: Option, equals: str, text: str, left: list[str]) -> str:
 
 
 def planted_beside(path: str) -> str:
-    """Where the planted placement of an instance goes: ``queue.json.gz`` to ``queue.planted.json.gz``.
+    """Where the planted placement of an instance goes.
 
     Examples
     --------
@@ -177,20 +173,14 @@ class Run:
 
     Parameters
     ----------
-    subject
-        What is decided upon.
     seed
         Of the family's chance; of the policy's or the solver's where the instance is in files.
     policy
-        One of :data:`placer.laboratory.deciders.NAMES`, or what the reader calls a policy of their own.
+        One of :data:`placer.laboratory.deciders.NAMES`, or the reader's name of their own policy.
     limit
         Seconds of the whole call of a method.
-    workers
-        Solver threads of a method.
     arguments
         Configuration of a policy; None: its defaults.
-    scheduler_name, strict
-        How the instance is read (:func:`placer.read`).
     own
         The policy of the reader's own that has the name.
     """
@@ -207,7 +197,7 @@ class Run:
 
     @property
     def key(self) -> Key:
-        """What tells it apart; its line has the same."""
+        """Distinguishes it from other runs; its line has the same."""
         said = {} if self.scheduler_name is None else {"schedulerName": self.scheduler_name}
         if self.own is not None:
             said["own"] = self.own.digest
@@ -216,7 +206,7 @@ class Run:
 
     @property
     def asked(self) -> Asked:
-        """What is asked of the policy or method: of families the seed is theirs, and its own is 0."""
+        """The question to the policy or method: of families the seed is theirs, and its own is 0."""
         seed = self.seed if self.subject.family is None else 0
         return Asked(self.policy, self.arguments, self.limit, None, self.workers, seed, self.own)
 
@@ -247,11 +237,10 @@ def plan(
     words
         Families with their options, and paths (:func:`parse_subject`); one given twice counts once.
     seeds
-        Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files:
-        0 .. 2^31 - 1.
+        Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files: 0 .. 2^31
+        - 1.
     policies
-        Policies and methods, names of :data:`placer.laboratory.deciders.NAMES`, and the reader's own
-        (:func:`placer.laboratory.compare.compare`).
+        As :func:`placer.laboratory.compare.compare` takes them.
     time_limit
         Seconds of each whole call of a method, at least 0.
     workers
@@ -300,12 +289,7 @@ def plan(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Read seeds: numbers and ranges with commas, such as ``1-5,8``.
-
-    Raises
-    ------
-    UsageError
-        Anything else, or more than 100,000 of them.
+    """Read numbers and ranges with commas; anything else, or more than 100,000 of them, is a :class:`UsageError`.
 
     Examples
     --------
@@ -329,9 +313,7 @@ LONGEST = 2000  #: characters of an error in a line; a bad instance may have tho
 
 
 def make(run: Run, target: str, emit: Callable[[Any], None]) -> str:  # noqa: ARG001  # nothing to tell on the way
-    """Generate the instance of a run, with its planted placement beside it; say what went wrong, nothing where nothing
-    did.
-    """
+    """Generate the instance of a run, with its planted placement next to it; the error, empty without one."""
     from placer.laboratory.generate import bindings, generate
     from placer.manifests import dump
 
@@ -348,7 +330,7 @@ def make(run: Run, target: str, emit: Callable[[Any], None]) -> str:  # noqa: AR
 def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> RunRecord:
     """Decide upon the instance at ``path``, write the Placement (of a policy its Bindings) to ``target``, measure.
 
-    ``emit`` is told the id of this process, and None when the call is over (:meth:`PeakOfTree.hear`).
+    ``emit`` gets the id of this process, and None when the call is over (:meth:`PeakOfTree.hear`).
     """
     began = time.monotonic()
     emit(os.getpid())
@@ -374,13 +356,11 @@ def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> Run
 
 
 def _processor_seconds() -> float:
-    """User and system seconds of this process and of those it has waited for."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, dict[str, Any]]:
-    """Read, decide and write; the figures of the answer."""
     from placer.read import read
 
     instance = read(path, scheduler_name=run.scheduler_name, strict=run.strict)
@@ -391,7 +371,6 @@ def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, d
 
 
 def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any]:
-    """Judge as the call of a method does, and write."""
     from placer.disruption import outcome_of
     from placer.document import ValuePart, WeightPart, bindings_document
     from placer.laboratory.placement_metrics import victims
@@ -426,7 +405,6 @@ def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any
 
 
 def _of_method(result: Result, target: str) -> dict[str, Any]:
-    """Write what is verified already."""
     from placer.document import placement_document
     from placer.manifests import dump
 
@@ -447,7 +425,6 @@ def _of_method(result: Result, target: str) -> dict[str, Any]:
 
 
 def _beside_known(line: RunRecord, instance: Instance, path: str) -> RunRecord:
-    """Compare with the placements that lie beside the instance, planted and best; one that is broken is an error."""
     from placer.score import placed_weight
 
     try:
@@ -468,7 +445,6 @@ def _beside_known(line: RunRecord, instance: Instance, path: str) -> RunRecord:
 
 
 def _verified(instance: Instance, path: str, word: str) -> Placement | None:
-    """Read a placement beside an instance, None where there is none; one that breaks a rule is bad input."""
     from placer.read import read_placement
     from placer.verify import verify
 
@@ -482,7 +458,6 @@ def _verified(instance: Instance, path: str, word: str) -> Placement | None:
 
 
 def _known(instance: Instance, placement: Placement, proved: Mapping[str, Any]) -> KnownAnswer:
-    """What a placement is worth, and what is proved of that."""
     from placer.score import placed_weight, score
 
     values = [each.value for each in score(instance, placement)]
@@ -496,7 +471,6 @@ def _known(instance: Instance, placement: Placement, proved: Mapping[str, Any]) 
 
 
 def _proved(path: str) -> Mapping[str, Any]:
-    """The Placement document of a file; empty where it is a list of bindings."""
     from placer.manifests import read_texts, split
 
     documents = [json.loads(bytes(raw.text)) for raw in split(read_texts([path])) if raw.kind == "Placement"]
@@ -514,14 +488,12 @@ def sweep(
 
     Parameters
     ----------
-    runs
-        What :func:`~placer.laboratory.sweep.runs.plan` returned, or part of it.
     executor
-        Name of an executor (:mod:`placer.executors`). What it is given starts a process for each run.
+        Name of an executor (:mod:`placer.executors`), which starts a process for each run.
     jobs
         Runs at once, at least 1. More than one compete for cores and memory, which shows in their seconds.
     begin
-        Called with each run that is handed over (progress).
+        Called with each run that is submitted (progress).
 
     Yields
     ------
@@ -577,7 +549,7 @@ def _line_of(future: Future[RunRecord], run: Run) -> RunRecord:
 
 
 def _carry_out(run: Run, path: str, scratch: str) -> RunRecord:
-    """Make the instance in one process and answer in another: what making takes is not the answer's.
+    """Make the instance in one process and answer in another, so that only the answer is measured.
 
     On another machine there is no ``scratch``; there a folder of its own will do.
     """

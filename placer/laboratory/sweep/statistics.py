@@ -1,4 +1,4 @@
-"""Many lines in few figures: medians with exact intervals, a row per instance and policy, every two policies."""
+"""Statistics of many lines: medians with exact intervals, a row per instance and policy, every two policies."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Median:
-    """The middle of some figures, and an interval for the median of what they are drawn from.
+    """The median of some figures, and an interval for the median of their distribution.
 
     Parameters
     ----------
-    value
-        Of the figures.
     low, high
         Ends of the interval; both are figures.
     confidence
-        With this probability an interval made so holds the median of what the figures are drawn from, one independent
-        of the other: at least :data:`CONFIDENCE` from six figures on; of fewer, whose interval is all of them, less; 0
-        of one.
+        Probability that such an interval holds the true median: at least :data:`CONFIDENCE` from six figures on; less
+        of fewer, whose interval is their range; 0 of one.
     """
 
     value: float
@@ -46,9 +43,8 @@ class Median:
 def median_of(figures: Iterable[float]) -> Median | None:
     """Take the median; None of nothing.
 
-    The interval goes from the k-th smallest to the k-th largest figure with the largest k that is sure enough: the
-    median is outside where fewer than k of n figures are below it, or above it, and each figure is either with
-    probability 1/2 (a binomial tail, so that nothing is assumed of how figures are spread).
+    The interval goes from the k-th smallest to the k-th largest figure, with the largest k for which the binomial tail
+    P(Bin(n, 1/2) < k) on either side leaves enough confidence. Nothing is assumed of the distribution.
 
     Examples
     --------
@@ -65,17 +61,15 @@ def median_of(figures: Iterable[float]) -> Median | None:
 
 
 def _confidence(count: int, place: int) -> float:
-    """Of the interval from the ``place``-th smallest to the ``place``-th largest of ``count`` figures."""
     return 1 - 2 * sum(comb(count, below) for below in range(place)) / (1 << count)
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Two policies over all instances and seeds that both were run on, by the objective, value after value: how often
-    the first one does better, worse, just as well.
+    """Two policies over all instances and seeds that both were run on, compared by the objective.
 
-    A placement that breaks a rule loses against one that breaks none. Nothing is decided (``open``) where both break
-    rules, or where a run failed.
+    A placement that breaks a rule loses against one that breaks none. Where both break rules, or a run failed, it is
+    ``open``.
     """
 
     first: str
@@ -102,7 +96,7 @@ def _duel(
 
 
 def _end(one: RunRecord, other: RunRecord) -> int | None:
-    """1: the one does better; -1: the other does; 0: they do as well; None: nothing is decided."""
+    """1: ``one`` is better; -1: ``other`` is; 0: equal; None: undecided."""
     if one.error is not None or other.error is not None or (one.violations and other.violations):
         return None
     if one.violations or other.violations:
@@ -121,29 +115,25 @@ class SweepRow:
 
     Parameters
     ----------
-    instance, policy
-        Of all its lines.
-    runs, failed
-        How many lines, and how many of them have an error.
     over_planted, worst_over_planted
-        Placed over planted weight; of the runs where something is planted.
+        Placed over planted weight.
     of_bound, worst_of_bound
-        Placed weight over the best bound that any run proved on the same instance and seed, 1 where that is 0; of the
-        runs where there is one. A placement that breaks a rule may be above 1.
+        Placed weight over the best bound of any run on the same instance and seed, 1 where that is 0. A placement that
+        breaks a rule may be above 1.
     worst_gap
         Largest gap of the weight; None also where a run proved no bound.
     optimal
         How many runs proved every value.
     violations
-        Rule to how often it is broken in all runs.
+        Rule to number of violations in all runs.
     first
-        Seconds to the first answer; of the runs that had one.
+        Seconds to the first answer.
     seconds, worst_seconds
         Of the whole call.
     peak_memory_mib
         Largest of all runs.
     notes
-        What is not mimicked, of any run.
+        Not mimicked, of any run.
     """
 
     instance: str
@@ -212,14 +202,13 @@ def _shares_of_bounds(lines: Iterable[RunRecord], bounds: Mapping[tuple[str, int
 
 
 def _violations(lines: Iterable[RunRecord]) -> dict[str, int]:
-    """How often each rule is broken in all of them, in the order of the rules."""
     found = sum((Counter(line.violations) for line in lines), Counter[str]())
     return in_order(found)
 
 
 def references(lines: Iterable[RunRecord]) -> dict[tuple[str, int], int]:
-    """What placed weights of an instance and seed are set beside: the least bound that any line, or the best placement
-    known, proves, or what that placement places where nothing is proved.
+    """The reference for placed weights by instance and seed: the least bound that any line or the best known placement
+    proves, else the weight of that placement.
     """
     bounds: dict[tuple[str, int], list[int]] = {}
     known: dict[tuple[str, int], int] = {}
