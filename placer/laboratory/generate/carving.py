@@ -1,10 +1,9 @@
-"""A Clos fabric, cut into gangs while full: the gangs are known to fit because this is where they were cut from.
+"""A Clos fabric, cut into gangs while full, so that the gangs are known to fit.
 
 Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
-subgroups (``tight``): the hardest queues to place, since a leaf is full only if its subgroups come together again in
-sizes that add up, with few loose pods to fill gaps. Gangs limited to the wider tiers then claim slots, largest first,
-leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out among gangs of tier 1. What is
-too small for a gang of its own goes to gangs of the next tier, so that no slot is left.
+subgroups (``tight``): the hardest queues, since a leaf is full only if its subgroups meet again in sizes that add up.
+Gangs of the wider tiers claim slots, largest first, each inside one domain of its tier; gangs of tier 1 share the rest.
+Slots too few for a gang go to the next tier, so that none is left.
 
 CPU and memory of the pods are in proportion to their GPUs, or stray from it while every node still holds its pods.
 """
@@ -41,12 +40,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GangPart:
-    """Equal pods of a gang, and where they were cut from.
+    """Equal pods of a gang, and the nodes they were cut from.
 
-    ``grade`` is that of their slots (:class:`Slot`), ``node_type`` the kind of node that they select; None where any
-    will do. ``blocks`` are node numbers, a tuple per subgroup, or one where there are no subgroups (``sub_size`` 0).
-    Each subgroup lies within ``sub_tier``, below the tier of the gang; 0: it has no limit of its own. ``cpu`` and
-    ``memory`` are milli-cores and MiB of a pod, which :func:`weigh` sets.
+    Parameters
+    ----------
+    grade
+        Of their slots (:class:`Slot`).
+    node_type
+        The kind of node that they select; None: any.
+    blocks
+        Node numbers, a tuple per subgroup, or one tuple without subgroups (``sub_size`` 0).
+    sub_tier
+        Tier limit of each subgroup, below that of the gang; 0: none of its own.
+    cpu, memory
+        Milli-cores and MiB of a pod, which :func:`weigh` sets.
     """
 
     role: str
@@ -84,11 +91,11 @@ class CarvedGang:
 
 
 def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
-    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from what no child
-    holds.
+    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from one node more
+    than the widest child.
 
-    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such
-    queues), and never more than half of the cluster, so that a small one holds several gangs too.
+    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such queues),
+    and at most half of the cluster.
     """
     if mix.gang_pods:
         return mix.gang_pods[0], mix.gang_pods[1]
@@ -104,7 +111,7 @@ def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
 
 
 class Slot(NamedTuple):
-    """What tells slots apart: GPUs of the slot, kind of the node, and the grade of the pod that will stand there.
+    """GPUs of a slot, kind of its node, and the grade of its pod.
 
     Grade 1 is rich in CPU and poor in memory, -1 the reverse, 0 neither. Both grades come in pairs of equal size on one
     node, so that together they ask for no more than their GPUs' share.
@@ -172,7 +179,7 @@ def cut_nodes(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float) -
 
 
 def _graded(sizes: Sequence[int], uneven: bool) -> Iterator[tuple[int, int]]:
-    """Pair equal sizes of one node, a rich pod with a poor one; what finds no partner stays as it is."""
+    """Pair equal sizes of one node, a rich pod with a poor one; a single one keeps grade 0."""
     for size, count in sorted(Counter(sizes).items()):
         pairs = count // 2 if uneven else 0
         yield from [(size, 1), (size, -1)] * pairs
@@ -180,15 +187,11 @@ def _graded(sizes: Sequence[int], uneven: bool) -> Iterator[tuple[int, int]]:
 
 
 class _SubgroupShape(NamedTuple):
-    """What subgroups of one gang have in common: their kind of slot and their size."""
-
     kind: Slot
     size: int
 
 
 class _Subgroup(NamedTuple):
-    """A subgroup, yet in no gang: its leaf, the nodes of its pods."""
-
     leaf: int
     nodes: tuple[int, ...]
 
@@ -227,13 +230,11 @@ def _cut_leaves(slots: FreeSlots, mix: GangMix) -> dict[_SubgroupShape, list[_Su
 
 
 def _subgroup_sizes(count: int, sizes: tuple[int, ...], source: RandomSource) -> list[int]:
-    """Draw subgroup sizes that sum to ``count``, or to as much of it as they can."""
     reach = whole(count, sizes)
     return source.summands(max(total for total in range(count + 1) if reach[total]), sizes, reach)
 
 
 def _drawn_domain(slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int) -> int:
-    """Draw a domain in proportion to the subgroups that wait there."""
     shapes = sorted(pool)
     shape = slots.source.weighted(shapes, [len(pool[shape]) for shape in shapes])
     return _domain_of(slots, tier, slots.source.pick(pool[shape]))
@@ -246,7 +247,6 @@ def _domain_of(slots: FreeSlots, tier: int, block: _Subgroup) -> int:
 def _waiting_subgroups(
     slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int, domain: int
 ) -> dict[_SubgroupShape, list[_Subgroup]]:
-    """Subgroups that wait in a domain."""
     found = {
         shape: [block for block in blocks if _domain_of(slots, tier, block) == domain] for shape, blocks in pool.items()
     }
@@ -256,7 +256,6 @@ def _waiting_subgroups(
 def _tight_part(
     slots: FreeSlots, mix: GangMix, pool: dict[_SubgroupShape, list[_Subgroup]], home: tuple[int, int], role: str
 ) -> GangPart:
-    """Take subgroups of one shape out of a domain: as many as a gang of that tier may have, or as there are."""
     tier, domain = home
     near = _waiting_subgroups(slots, pool, tier, domain)
     weights = [len(blocks) * shape.size * shape.kind.gpus for shape, blocks in near.items()]
@@ -282,10 +281,9 @@ def _tight_part(
 
 
 def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[CarvedGang]:
-    """Cut the cluster into gangs, in the order they were cut, pods without CPU and memory yet.
+    """Cut the cluster into gangs, whose pods have no CPU and memory yet.
 
-    ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others
-    stay empty.
+    ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod.
     """
     return carve_slots(cut_nodes(fabric, mix, source, fill), mix)
 
@@ -300,7 +298,6 @@ def carve_slots(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int | None = None) -> tuple[Slot, ...]:
-    """Draw what pods a part has, in proportion to the free GPUs; several where it selects no node type."""
     kinds = sorted(kind for kind, count in counts.items() if count and gpus in (None, kind.gpus))
     chosen = slots.source.weighted(kinds, [counts[kind] * kind.gpus for kind in kinds])
     if mix.node_types > 1 and slots.source.chance(mix.selectors):
@@ -309,7 +306,6 @@ def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int
 
 
 def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
-    """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
     fabric, source = slots.fabric, slots.source
     free = slots.counts[-1][0]
     total = sum(count * kind.gpus for kind, count in free.items())
@@ -329,9 +325,7 @@ def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang | None:
-    """Claim ``pods`` slots in a domain of a tier, in the fullest one as many as there are where no domain has so
-    many.
-    """
+    """Claim ``pods`` slots in a domain of a tier; where no domain has so many, all of the fullest one."""
     fits = [(slots.free(tier, domain, kinds), domain) for domain in range(slots.fabric.domains(tier))]
     good = [domain for count, domain in fits if count >= pods]
     count, domain = max(fits) if not good else (pods, slots.source.pick(good))
@@ -340,7 +334,6 @@ def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], p
 
 
 def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang:
-    """Take the slots of a gang, in subgroups or not, with a second role or not."""
     first = _subgrouped(slots, mix, tier, domain, kinds, pods) if slots.source.chance(mix.subgroups) else None
     if first is None:
         first = _part("worker", kinds, mix, (slots.take(tier, domain, kinds, pods),))
@@ -355,7 +348,7 @@ def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[S
 
 
 def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> GangPart:
-    """Make a part; what differs between its kinds of slot is left open: the grade, the node type to select."""
+    """Slots of different grades or node types leave these open."""
     first = kinds[0]
     grade = first.grade if all(kind.grade == first.grade for kind in kinds) else 0
     return GangPart(
@@ -379,7 +372,6 @@ def _subgrouped(
 def _blocks(
     slots: FreeSlots, tier: int, domain: int, kinds: tuple[Slot, ...], shape: tuple[int, int, int]
 ) -> tuple[tuple[int, ...], ...]:
-    """Take up to ``shape[0]`` blocks of ``shape[1]`` slots, each in one domain of tier ``shape[2]``."""
     number, size, sub_tier = shape
     blocks: list[tuple[int, ...]] = []
     for inner in slots.source.shuffled(slots.fabric.below(tier, domain, sub_tier)):
@@ -389,9 +381,7 @@ def _blocks(
 
 
 def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[CarvedGang]:
-    """Gangs out of all slots of a domain; on the highest tier nothing is left, on the others less than the least
-    gang.
-    """
+    """Gangs out of all slots of a domain; below the highest tier fewer than the least gang may be left."""
     gangs: list[CarvedGang] = []
     counts = slots.counts[tier - 1][domain]
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
@@ -411,7 +401,6 @@ TIER_NAMES = {3: ("leaf", "spine", "core"), 4: ("leaf", "spine", "pod", "core")}
 
 
 def _size(free: int, span: tuple[int, int], floor: int, source: RandomSource) -> int:
-    """Draw the pods of a gang: all that are free, where a gang may have so many and too few would be left."""
     low, high = span
     pods = int(source.log_between(low, high + 0.999))
     return free if free - pods < floor and free <= high else min(pods, free)
@@ -437,9 +426,15 @@ NODE_TYPES = (
 class Fabric:
     """Nodes by number, in an order in which every domain is a range of them.
 
-    ``starts`` are the first nodes of each domain, by tier, lowest first; the highest tier has one domain, the core. A
-    domain starts where one of every lower tier does. ``types`` are the kinds of nodes, indices into :data:`NODE_TYPES`.
-    ``held`` are the GPUs of each node that pods hold already, with the CPU and memory that these bring; empty: none.
+    Parameters
+    ----------
+    starts
+        First nodes of each domain, by tier, lowest first; the highest tier has one domain, the core. A domain starts
+        where one of every lower tier does.
+    types
+        Kinds of nodes, indices into :data:`NODE_TYPES`.
+    held
+        GPUs of each node that pods hold already, with their CPU and memory; empty: none.
     """
 
     starts: tuple[tuple[int, ...], ...]
@@ -447,7 +442,7 @@ class Fabric:
     held: tuple[int, ...] = ()
 
     def left(self, gpus: int, node: int) -> int:
-        """GPUs that are left of the ``gpus`` of a node."""
+        """Free GPUs of a node that has ``gpus``."""
         return gpus - self.held[node] if self.held else gpus
 
     @property
@@ -485,9 +480,8 @@ class Fabric:
 
 
 def build_fabric(nodes: int, mix: GangMix, source: RandomSource) -> Fabric:
-    """Lay out ``nodes`` nodes in domains of equal size, the last ones as large as is left.
-
-    Kinds of nodes are mixed within every leaf.
+    """Lay out ``nodes`` nodes in domains of equal size, the last ones smaller; kinds of nodes are mixed within every
+    leaf.
     """
     widths = [mix.leaf_size, mix.leaf_size * mix.leaves_per_spine]
     if mix.spines_per_pod:
@@ -501,9 +495,7 @@ GRAIN = {"cpu": 100, "memory": 64}
 
 
 def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[CarvedGang]:
-    """Give the pods of gangs that were cut from one cluster their CPU and memory, so that every node holds what was
-    cut from it.
-    """
+    """Give the pods of gangs that were cut from one cluster CPU and memory that their nodes hold."""
     cpu, memory = (iter(_Loads(gangs, fabric, mix, source, resource).amounts()) for resource in ("cpu", "memory"))
     return [
         replace(gang, parts=tuple(replace(part, cpu=next(cpu), memory=next(memory)) for part in gang.parts))
@@ -514,9 +506,8 @@ def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: Ran
 class _Loads:
     """One resource over all parts: each part asks its GPUs' share times a factor.
 
-    Factors are drawn around 1. Those above 1 shrink until every node holds its pods, and then grow again, one part
-    after another, into the room that poorer neighbours leave; so on many nodes this resource is as scarce as the GPUs
-    are.
+    Factors are drawn around 1. Those above 1 shrink until every node holds its pods. Then they grow again, part by
+    part, into the room that poorer neighbours leave, so that on many nodes the resource is as scarce as GPUs.
     """
 
     def __init__(
@@ -536,7 +527,6 @@ class _Loads:
         self.grain = GRAIN[resource]
 
     def amounts(self) -> list[int]:
-        """Amount per pod of each part, rounded down."""
         if any(factor != 1 for factor in self.factors):
             self._shrink()
             self._grow()
@@ -544,7 +534,7 @@ class _Loads:
         return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
 
     def _shrink(self) -> None:
-        """Bring factors above 1 nearer to 1, node by node; a smaller factor helps every other node too."""
+        """A smaller factor helps every other node too."""
         on_node: dict[int, dict[int, int]] = defaultdict(dict)
         for index, counts in enumerate(self.counts):
             for node, count in counts.items():
@@ -559,7 +549,6 @@ class _Loads:
                     self.factors[index] = min(self.factors[index], 1 + max(0.0, self.factors[index] - 1) * scale)
 
     def _grow(self) -> None:
-        """Let each part that was drawn above 1 grow towards that, as far as all its nodes allow."""
         left = list(self.rooms)
         for index, counts in enumerate(self.counts):
             for node, count in counts.items():

@@ -1,11 +1,10 @@
 """Family ``neighbours``: a full Clos fabric whose pods keep near to others, away from others, or spread.
 
-The nodes are cut into slots as in ``planted``. Applications that are spread claim slots first, of every domain as many
-as of the next; what is left is carved into gangs. Some of these get one host for each pod: what they have on a host
-twice becomes another gang. And some get a neighbour: a workload with pods in every domain in which they have some.
+Spread applications claim slots of ``planted`` first, of every domain as many as of the next; the rest is carved into
+gangs. Some of these get one host for each pod: their second pods on a host become another gang. And some get a
+neighbour: a workload with pods in all their domains.
 
-With ``by_label`` there are no HyperNodes, and gangs are PodGroups of Kubernetes: racks are labels of nodes, and who is
-limited to a tier asks for one domain of its label.
+With ``by_label`` there are no HyperNodes: gangs are PodGroups of Kubernetes and ask for one domain of a node label.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ HOSTS = 0
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourOptions(GangMix):
-    """Options of ``neighbours``; those of :class:`~placer.laboratory.generate.options.GangMix` besides."""
+    """Options of ``neighbours``, next to those of :class:`~placer.laboratory.generate.options.GangMix`."""
 
     pod_sizes: tuple[int, ...] = option((1, 2, 4, 8), "GPUs a pod may ask for", 1, 64)
     nodes: int = option(64, "number of nodes", 1, 100_000)
@@ -79,7 +78,7 @@ class NeighbourOptions(GangMix):
     )
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check options that PodGroups of Kubernetes lack, and the sizes of applications."""
         super().check()
         for name in ("subgroups", "tight", "queues") if self.by_label else ():
             asked = getattr(self, name)
@@ -90,10 +89,10 @@ class NeighbourOptions(GangMix):
 
 
 def neighbours(options: NeighbourOptions) -> Generated:
-    """Make a full cluster and a queue cut from it, whose pods ask something of each other.
+    """Make a full cluster and a queue cut from it, whose pods depend on each other's places.
 
-    Every GPU is in exactly one pod, and the placement that the queue was cut from keeps every rule; in it pods that
-    must have others near them come after all others (C12).
+    Every GPU is in exactly one pod. The planted placement keeps every rule; in it pods that must have others near them
+    come last (C12).
     """
     mix = replace(options, subgroups=0.0) if options.by_label else options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
@@ -120,12 +119,10 @@ def neighbours(options: NeighbourOptions) -> Generated:
 
 
 def _attracted(pods: Sequence[Document]) -> set[str]:
-    """Names of the pods that must have others near them."""
     return {pod["metadata"]["name"] for pod in pods if "podAffinity" in pod["spec"].get("affinity", ())}
 
 
 def _racks_by_label(documents: Sequence[Document], fabric: Fabric) -> list[Document]:
-    """The same without HyperNodes."""
     return [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
 
 
@@ -177,7 +174,7 @@ class App:
 
 
 class Neighbour(NamedTuple):
-    """The workload that a gang must be near, by a label of its pods, and the tier of the domain that they share."""
+    """The workload that a gang must be near, by a label of its pods, and the tier of their common domain."""
 
     label: Label
     tier: int
@@ -193,7 +190,6 @@ class _CutQueue:
     near: Mapping[Label, Neighbour]
 
     def put_affinity(self, pod: Document, fabric: Fabric) -> None:
-        """Write what a pod of a gang asks of others, if anything, into its spec."""
         job, terms = pod["metadata"]["labels"][JOB], {}
         neighbour = self.near.get((JOB, job))
         if neighbour is not None:
@@ -205,7 +201,6 @@ class _CutQueue:
 
 
 def _key(tier: int, fabric: Fabric) -> str:
-    """Topology key of a tier."""
     return "kubernetes.io/hostname" if tier == HOSTS else f"placer.dev/{TIER_NAMES[fabric.tiers][tier - 1]}"
 
 
@@ -215,7 +210,6 @@ def _term(key: str, label: Label) -> Document:
 
 
 def _app_pods(app: App, fabric: Fabric, mix: NeighbourOptions) -> Iterator[tuple[Document, int]]:
-    """Pods of an application, each with the node it was cut from; which is which is shuffled."""
     (part,) = app.cut.parts
     spread = {
         "maxSkew": mix.skew,
@@ -247,7 +241,6 @@ def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _CutQueue:
 
 
 def _cut_apps(slots: FreeSlots, mix: NeighbourOptions) -> list[App]:
-    """Let applications claim slots until they have their share of the pods, or nothing fits any more."""
     source, free = slots.source, slots.counts[-1][0]
     left, found = round(mix.spread * free.total()), list[tuple[int, CarvedGang]]()
     while left > 0 and free.total():
@@ -263,7 +256,6 @@ def _cut_apps(slots: FreeSlots, mix: NeighbourOptions) -> list[App]:
 
 
 def _one_each(slots: FreeSlots, kind: Slot, pods: int) -> tuple[int, ...]:
-    """Take up to ``pods`` slots, each on a host of its own."""
     found = list[int]()
     for leaf in slots.source.shuffled(range(slots.fabric.domains(1))):
         taken = Counter(slots.take(1, leaf, (kind,), slots.free(1, leaf, (kind,))))
@@ -277,7 +269,6 @@ def _one_each(slots: FreeSlots, kind: Slot, pods: int) -> tuple[int, ...]:
 
 
 def _evenly(slots: FreeSlots, tier: int, kind: Slot, pods: int, skew: int) -> tuple[int, ...]:
-    """Take up to ``pods`` slots, from no domain of a tier more than ``skew`` more than from another."""
     domains = slots.source.shuffled(range(slots.fabric.domains(tier)))
     free = [slots.free(tier, domain, (kind,)) for domain in domains]
     fewest = min(min(free), pods // len(domains))
@@ -290,10 +281,7 @@ def _evenly(slots: FreeSlots, tier: int, kind: Slot, pods: int, skew: int) -> tu
 
 
 def _one_per_host(gangs: Sequence[CarvedGang], mix: NeighbourOptions) -> tuple[list[CarvedGang], frozenset[int]]:
-    """Choose gangs of which no two pods may be on one host; what they have on a host twice becomes a gang by itself.
-
-    Gangs with subgroups or a second role stay whole, and are chosen where all their pods are on different hosts.
-    """
+    """Gangs with subgroups or a second role stay whole, and are chosen where all their pods are on different hosts."""
     found, apart = list(gangs), set[int]()
     for index in RandomSource(mix.seed, "one per host").shuffled(range(len(gangs))):
         if len(apart) >= mix.one_per_host * len(found):
@@ -307,7 +295,6 @@ def _one_per_host(gangs: Sequence[CarvedGang], mix: NeighbourOptions) -> tuple[l
 
 
 def _hosts_apart(gang: CarvedGang) -> Iterator[CarvedGang]:
-    """The gang with one pod of each of its hosts, and another one with the rest."""
     (part, *others) = gang.parts
     once = Counter(dict.fromkeys(part.nodes, 1))
     rest = Counter(part.nodes) - once
@@ -323,7 +310,7 @@ def _near(
 ) -> dict[Label, Neighbour]:
     """Choose gangs that must be near another workload, in the lowest tier where one has pods in all their domains.
 
-    That other one is none of those, so that all its pods can be there before them.
+    That workload needs no neighbour itself, so that all its pods can be placed first.
     """
     source, found, wanted = RandomSource(mix.seed, "near"), dict[Label, Neighbour](), set[Label]()
     cuts = {(JOB, job.name): job.gang for job in jobs} | {(APP, app.name): app.cut for app in apps}
@@ -341,8 +328,6 @@ def _near(
 
 
 class _Homes:
-    """The domains of one tier that workloads have pods in, and which have some in a domain."""
-
     def __init__(self, cuts: Mapping[Label, CarvedGang], tier: int, fabric: Fabric) -> None:
         self.tier = tier
         self.domains = {
@@ -355,5 +340,4 @@ class _Homes:
                 self.there[domain].add(label)
 
     def around(self, label: Label, none: set[Label]) -> list[Label]:
-        """Workloads with pods in every domain of one, apart from some, by name."""
         return sorted(set.intersection(*(self.there[domain] for domain in self.domains[label])) - none)

@@ -1,8 +1,4 @@
-"""Family ``network``: AppGroups over regions and zones, with limits that a planted placement is known to keep.
-
-One step after the other: the regions with their zones, nodes and costs, applications without a place, a place for each
-of their pods, limits around these places, and the Kubernetes objects that say all this.
-"""
+"""Family ``network``: AppGroups over regions and zones, with limits that a planted placement is known to keep."""
 
 from __future__ import annotations
 
@@ -63,7 +59,7 @@ class NetworkOptions(FamilyOptions):
     rack_size: int = option(4, "nodes per rack, the HyperNodes of tier 1 (zones, regions and all are 2 to 4)", 1, 4096)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check that every zone has a node, and that ranges are ranges."""
         zones = self.regions * self.zones
         self.demand(
             self.nodes >= zones, "nodes", f"{self.nodes}", f"at least {zones:,}, one for each zone of every region"
@@ -77,12 +73,11 @@ class NetworkOptions(FamilyOptions):
 def network(options: NetworkOptions) -> Generated:
     """Make AppGroups, and a cluster whose network they are known to fit.
 
-    The planted placement has a node for every pending pod and keeps the room of the nodes, every maxNetworkCost, every
-    bandwidthCapacity and every tier limit. Where limits are tight, the largest cost of a planted pair is what its
-    dependency allows, the capacity of a link is what the planted pairs need of it, and the tier limit of a gang is the
-    tier of the smallest HyperNode around it.
+    The planted placement keeps the room of the nodes, every maxNetworkCost, every bandwidthCapacity and every tier
+    limit. Where limits are tight, a dependency allows the largest cost of its planted pairs, a link carries exactly
+    their need, and a gang's tier limit is the tier of the smallest HyperNode around it.
 
-    The ``networkCostPlanted`` of its summary is O3 of everything planted, running pods included.
+    ``networkCostPlanted`` of the summary is O3 of everything planted, running pods included.
     """
     mix = options
     regions = draw_regions(mix.regions, mix.zones, mix.nodes, RandomSource(mix.seed, "land"))
@@ -122,7 +117,7 @@ REGION_COSTS = (15, 60)
 
 
 class AreaLink(NamedTuple):
-    """The way from one region to another, or from one zone to another one of its region, by number."""
+    """The link from one region to another, or from one zone to another one of its region, by number."""
 
     key: str
     origin: int
@@ -131,9 +126,9 @@ class AreaLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Regions:
-    """Zones by number, region after region; nodes by number, zone after zone. Names tell nothing of these numbers.
+    """Zones by number, region after region; nodes by number, zone after zone. Names say nothing of these numbers.
 
-    ``starts`` are the first nodes of the zones. A link costs the same both ways, and no way round is cheaper.
+    ``starts`` are the first nodes of the zones. A link costs the same both ways, and no detour is cheaper.
     """
 
     regions: tuple[str, ...]
@@ -164,7 +159,7 @@ class Regions:
         return range(self.starts[zone], (*self.starts, len(self.nodes))[zone + 1])
 
     def link(self, node: int, other: int) -> AreaLink | None:
-        """Return the link that a call from one node to another takes; None within a zone."""
+        """Return the link of a call from one node to another; None within a zone."""
         one, two = self.zone(node), self.zone(other)
         if one == two:
             return None
@@ -194,7 +189,7 @@ def draw_regions(regions: int, zones_each: int, nodes: int, source: RandomSource
 
 
 def _costs(places: Sequence[int], span: tuple[int, int], source: RandomSource) -> dict[tuple[int, int], int]:
-    """Draw a cost for every two places, then let every way be the shortest one (Floyd and Warshall)."""
+    """Draw a cost for every two places, then replace it by the shortest path (Floyd and Warshall)."""
     low, high = span
     drawn = {(one, two): low + source.below(high - low + 1) for one in places for two in places if one < two}
     costs = drawn | {(two, one): cost for (one, two), cost in drawn.items()}
@@ -210,7 +205,7 @@ TIERS = ("rack", "zone", "region", "world")
 
 @dataclass(frozen=True)
 class Racks:
-    """The tree of HyperNodes over regions; nodes of a zone stand in racks of ``size``, the last as large as is left."""
+    """The tree of HyperNodes over regions; nodes of a zone stand in racks of ``size``, the last one smaller."""
 
     regions: Regions
     size: int
@@ -232,7 +227,6 @@ class Racks:
             yield hyper_node(name, tier, TIERS[tier - 1], sorted(inside))
 
     def _path(self, node: int) -> tuple[str, ...]:
-        """Names of the domains above a node, lowest first."""
         regions = self.regions
         zone = regions.zone(node)
         rack = (node - regions.starts[zone]) // self.size
@@ -249,7 +243,7 @@ BANDWIDTHS = (10, 20, 50, 100, 200)
 
 
 class DependencyEdge(NamedTuple):
-    """One workload depends on another one; ``bandwidth`` is in Mbit/s, 0 where it says nothing of it."""
+    """One workload depends on another one; ``bandwidth`` is in Mbit/s, 0: not stated."""
 
     caller: int
     called: int
@@ -260,8 +254,8 @@ class DependencyEdge(NamedTuple):
 class GeneratedApplication:
     """Workloads by number: the size and the number of each one's pods.
 
-    ``calls`` has each pair once, none in a circle, by caller, and by called one within. ``walk`` is all workloads on a
-    walk down the calls, so that neighbours on the walk mostly call each other.
+    ``calls`` has each pair once, without circles, in order. ``walk`` is all workloads on a walk down the calls, so that
+    neighbours on the walk mostly call each other.
     """
 
     units: tuple[int, ...]
@@ -271,12 +265,10 @@ class GeneratedApplication:
 
 
 def _between(span: tuple[int, ...], source: RandomSource) -> int:
-    """Draw a number from the first to the last, or the only one."""
     return span[0] + source.below(span[-1] - span[0] + 1)
 
 
 def _application(mix: NetworkOptions, source: RandomSource) -> GeneratedApplication:
-    """Draw an application; the calls that make every workload but one a called one are there in any case."""
     size = _between(mix.workloads, source)
     parents = [source.below(number) for number in range(1, size)]
     pairs = dict.fromkeys((parent, number) for number, parent in enumerate(parents, 1))
@@ -315,8 +307,8 @@ ZONES_EACH = 3
 
 @dataclass(frozen=True)
 class Planting:
-    """Where everything stands: by application and workload the node of each pod; and units of the fullest node, which
-    every node has to have.
+    """The node of each pod, by application and workload; and units of the fullest node, which every node has to
+    have.
     """
 
     nodes: tuple[tuple[tuple[int, ...], ...], ...]
@@ -329,8 +321,6 @@ class Planting:
 
 
 class _Replica(NamedTuple):
-    """A pod: application, workload, number among its replicas."""
-
     application: int
     workload: int
     replica: int
@@ -368,7 +358,7 @@ def _zones(
     loads: Sequence[int],
     source: RandomSource,
 ) -> Iterator[tuple[_Replica, int]]:
-    """Cut the walk through an application into as many pieces as it has zones; say of each pod where it stands."""
+    """Cut the walk through an application into as many pieces as it has zones, so that most calls stay in a zone."""
     homes = _homes(regions, source.chance(mix.wide), loads, source)
     for place, workload in enumerate(application.walk):
         home = homes[place * len(homes) // len(application.walk)]
@@ -379,7 +369,6 @@ def _zones(
 
 
 def _homes(regions: Regions, wide: bool, loads: Sequence[int], source: RandomSource) -> list[int]:
-    """Choose the emptiest regions, and the emptiest zones of these; equal ones by chance."""
     order = source.shuffled(range(len(regions.regions)))
     order.sort(key=lambda region: sum(loads[zone] for zone in regions.zones_of(region)))
     homes: list[int] = []
@@ -393,9 +382,6 @@ def _homes(regions: Regions, wide: bool, loads: Sequence[int], source: RandomSou
 def _packed(
     waiting: Sequence[Sequence[_Replica]], sizes: Sequence[Sequence[int]], regions: Regions, room: int
 ) -> dict[_Replica, int] | None:
-    """Fill the nodes of each zone: the one at hand as long as the next pod fits, then the emptiest; None if none is
-    left.
-    """
     found: dict[_Replica, int] = {}
     for zone, waiting_here in enumerate(waiting):
         free = dict.fromkeys(regions.nodes_of(zone), room)
@@ -413,7 +399,7 @@ def _packed(
 
 @dataclass(frozen=True)
 class NetworkLimits:
-    """What is allowed: by application and call its maxNetworkCost, and Mbit/s of each link.
+    """Each call's maxNetworkCost, by application, and Mbit/s of each link.
 
     ``tight_tiers`` says by application whether its tier limit, should it be a gang, leaves no room. ``network_cost`` is
     that of the planted placement over all pairs (O3).
@@ -435,8 +421,8 @@ def draw_limits(
     """Draw limits that the planted placement keeps.
 
     A tight cost is the largest one among the pairs of a call, 0 where all of them stay in a zone; a tight capacity is
-    what the pairs need together, or what one small call needs where none goes over the link. Otherwise every known
-    cost is allowed, and a link carries twice the need of the busiest one.
+    the sum of the pairs' needs, or one small call's where none goes over the link. Otherwise every known cost is
+    allowed, and a link carries twice the need of the busiest one.
     """
     used = Counter[AreaLink]()
     total = 0
@@ -462,7 +448,7 @@ def draw_limits(
 
 
 def _ways(regions: Regions, callers: Sequence[int], called: Sequence[int]) -> tuple[int, Counter[AreaLink]]:
-    """Of all pairs of two workloads' pods: how many are on two nodes of one zone, and how many take each link."""
+    """Number of pairs of two workloads' pods on two nodes of one zone, and on each link."""
     pairs = [(one, two, regions.link(one, two)) for one, two in product(callers, called)]
     near = sum(one != two and link is None for one, two, link in pairs)
     return near, Counter(link for _, _, link in pairs if link is not None)
@@ -490,7 +476,12 @@ def _documents(
 ) -> tuple[list[Document], dict[Key, str]]:
     """Each kind by name, and the node of every pod that does not run yet.
 
-    ``running`` is of each application the share of its pods that run, ``gangs`` whether its pods are one gang.
+    Parameters
+    ----------
+    running
+        Share of each application's pods that run.
+    gangs
+        Whether the pods of each application are one gang.
     """
     racks = Racks(regions, mix.rack_size)
     names = names_by_chance("app", len(applications), source)
@@ -567,7 +558,6 @@ def _network_topology(regions: Regions, limits: NetworkLimits) -> Document:
 
 
 def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]]]:
-    """Links of one kind by where they begin; origins and destinations by name."""
     links = [link for link in regions.costs if link.key == key]
     for origin in sorted({link.origin for link in links}, key=lambda number: regions.name(key, number)):
         there = [link for link in links if link.origin == origin]
@@ -575,7 +565,7 @@ def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]
 
 
 def _config_map(regions: Regions) -> Document:
-    """What netperf would measure between one pair of nodes of each link: its cost in milliseconds."""
+    """Measurements of netperf between one pair of nodes of each link: its cost in milliseconds."""
     data = {}
     for link, cost in regions.costs.items():
         one, two = (_probe(regions, link.key, place) for place in (link.origin, link.destination))
@@ -635,7 +625,6 @@ def _workload(name: str, number: int, count: int) -> Document:
 def _pods(
     name: str, application: GeneratedApplication, nodes: Sequence[Sequence[int]], regions: Regions, *, gang: bool
 ) -> Iterator[tuple[Document, str]]:
-    """Every pod of an application, and the node that it was planted on."""
     for number, places in enumerate(nodes):
         selector = named("w", number, len(nodes))
         units = application.units[number]

@@ -1,9 +1,4 @@
-"""Family ``numa``: nodes of several NUMA zones, filled with Guaranteed pods in an order that the kubelet admits.
-
-One step after the other: each zone of a node is cut into parts; parts become containers, and containers pods; the pods
-are put into an order and the kubelet is replayed, and a pod that it would refuse is taken apart; the Kubernetes objects
-that say all this.
-"""
+"""Family ``numa``: nodes of several NUMA zones, filled with Guaranteed pods in an order that the kubelet admits."""
 
 from __future__ import annotations
 
@@ -59,7 +54,7 @@ class NumaOptions(FamilyOptions):
     running: float = option(0.0, "share of each node's pods that run already, those bound first")
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check that zones can be filled."""
         self.demand(bool(self.zones), "zones", "an empty list", "at least one number")
         self.demand(bool(self.pod_cores), "pod_cores", "an empty list", "at least one size")
         low = least(self.fill, self.cores)
@@ -70,10 +65,9 @@ class NumaOptions(FamilyOptions):
 def numa(options: NumaOptions) -> Generated:
     """Make nodes with NUMA zones, and a queue that is known to fit.
 
-    Every zone is cut into parts, so nearly all of its cores and memory and all of its GPUs are planted. Where the
-    kubelet aligns containers one by one, a pod's two containers may come from two zones.
-
-    The planted placement is of all pending pods, node by node in an order in which the kubelet admits them.
+    Nearly all cores and memory of every zone and all of its GPUs are planted. Where the kubelet aligns containers one
+    by one, a pod's two containers may come from two zones. The planted placement lists all pending pods, node by node
+    in an order in which the kubelet admits them.
     """
     mix = options
     kinds, source = RandomSource(mix.seed, "nodes"), RandomSource(mix.seed, "pods")
@@ -144,7 +138,7 @@ class FilledNode:
     pods: tuple[FilledPod, ...]
 
     def after(self, count: int) -> list[Resources]:
-        """What each zone has left once the first ``count`` pods are there."""
+        """The rest of each zone once the first ``count`` pods are there."""
         manager = TopologyManager(self.kind.numa())
         if _first_refused(manager, self.pods[:count]) is not None:
             raise AssertionError("the order was tried")
@@ -152,7 +146,6 @@ class FilledNode:
 
 
 def _first_refused(manager: TopologyManager, pods: Iterable[FilledPod]) -> int | None:
-    """Admit pods one after another, Guaranteed ones; the index of the first that the kubelet refuses."""
     for index, parts in enumerate(pods):
         amounts = [Resources({CPU: p.cores * 1000, "memory": p.memory << 20, GPU: p.gpus}) for p in parts]
         containers = (NumaContainer(f"c{number}", Stage.APP, each) for number, each in enumerate(amounts))
@@ -167,10 +160,8 @@ def least(share: float, amount: int) -> int:
 
 
 def _fill(kind: NodeShape, mix: NumaOptions, source: RandomSource) -> FilledNode:
-    """Cut every zone of a node into parts, make pods of them, and find an order that the kubelet admits.
-
-    Single containers can always be bound in the order of their zones: each finds room in its own zone or below. Pods of
-    two containers may stand in each other's way; one that does is taken apart.
+    """Single containers can always be bound in the order of their zones: each finds room in its own zone or below. Pods
+    of two containers may stand in each other's way; one that does is taken apart.
     """
     wide = kind.policy == "restricted" and kind.zones > 1 and source.chance(mix.wide)
     both = ZonePart((0, 1), 2 * kind.cores, 2 * kind.cores * MEMORY_PER_CORE, 2 * kind.gpus)
@@ -181,7 +172,6 @@ def _fill(kind: NodeShape, mix: NumaOptions, source: RandomSource) -> FilledNode
 
 
 def _in_order(kind: NodeShape, pods: list[FilledPod]) -> list[FilledPod]:
-    """Sort pods by their zones, and take apart pods of two containers until the kubelet admits all in this order."""
     while True:
         pods.sort(key=lambda pod: max(part.zones for part in pod))
         refused = _first_refused(TopologyManager(kind.numa()), pods)
@@ -192,7 +182,6 @@ def _in_order(kind: NodeShape, pods: list[FilledPod]) -> list[FilledPod]:
 
 
 def _cut(kind: NodeShape, zone: int, mix: NumaOptions, source: RandomSource) -> list[ZonePart]:
-    """Parts that together take nearly all of a zone's cores and memory, and all of its GPUs."""
     reach = whole(kind.cores, mix.pod_cores)
     total = source.pick([total for total in range(least(mix.fill, kind.cores), kind.cores + 1) if reach[total]])
     cores = source.summands(total, mix.pod_cores, reach)
@@ -204,7 +193,6 @@ def _cut(kind: NodeShape, zone: int, mix: NumaOptions, source: RandomSource) -> 
 
 
 def _memory(kind: NodeShape, cores: Sequence[int], mix: NumaOptions, source: RandomSource) -> list[int]:
-    """Memory of the parts of a zone, in whole pieces, each at least one; the last pieces go to the first part."""
     room = kind.cores * MEMORY_PER_CORE // PIECE
     target = max(least(mix.fill, room), int(source.between(mix.fill, 1) * room))
     weights = [each * source.between(1 - mix.uneven, 1 + mix.uneven) for each in cores]
@@ -233,7 +221,6 @@ def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomS
 def _documents(
     filled: Sequence[FilledNode], mix: NumaOptions, source: RandomSource
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Each kind by name, and the node of every pod that does not run yet, in plan order; names and ages by chance."""
     names = names_by_chance("node", len(filled), source)
     count = sum(len(node.pods) for node in filled)
     pod_names = iter(names_by_chance("pod", count, source))
