@@ -1,7 +1,7 @@
-"""The plug-in DefaultPreemption: for a pod that finds no node, the node on which the least that matters is evicted.
+"""The plug-in DefaultPreemption: for a pod that finds no node, it evicts where that costs least.
 
-A pod at a time: what becomes of a gang is not asked, neither of the one that waits nor of those that lose a pod. The
-pod takes the room at once, as its nominated node holds it in a cluster until its victims are gone.
+Gangs do not count, neither the one that waits nor those that lose a pod. The pod takes the room at once, as its
+nominated node holds it in a cluster until its victims are gone.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/scheduler/framework/preemption``.
 """
@@ -40,7 +40,7 @@ class _PreemptedNode(NamedTuple):
 
 
 class DefaultPreemption:
-    """What makes room for one pod after another; the filters are those of the scheduler's step."""
+    """Makes room for one pod after another; the filters are those of the scheduler's step."""
 
     def __init__(self, state: ClusterState, step: SchedulingCycle) -> None:
         self.state = state
@@ -54,7 +54,7 @@ class DefaultPreemption:
                 self._budgets.setdefault(pod, []).append(budget.key)
 
     def __call__(self, task: Task) -> int | None:
-        """Evict for a pod, and say on which node it has room then; None: on none, and nothing is evicted."""
+        """Evict for a pod, and return its node; None: nothing is evicted."""
         if task.pod.never_preempts:
             return None
         chosen = min(self._candidates(task), key=_PreemptedNode.order, default=None)
@@ -67,7 +67,7 @@ class DefaultPreemption:
         return chosen.node
 
     def _candidates(self, task: Task) -> list[_PreemptedNode]:
-        """Nodes on which evicting helps; the search begins at one by chance and ends where there are enough."""
+        """The search begins at a random node and ends where there are enough."""
         nodes = self.state.everywhere[task.eligible[self.state.everywhere]]
         if not len(nodes):
             return []
@@ -99,12 +99,10 @@ class DefaultPreemption:
         return _PreemptedNode(node, sorted(victims, key=_importance), sum(pod.key in breaking for pod in victims))
 
     def _lower(self, task: Task, node: int) -> list[Pod]:
-        """Pods of a lower priority on a node, the most important first."""
         there = (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)
         return sorted((pod for pod in there if pod.priority < task.pod.priority), key=_importance)
 
     def _back(self, pod: Pod, task: Task, node: int) -> bool:
-        """Whether a pod may stay after all; it is back then."""
         self.state.evict(pod, -1)
         if self._fits(task, node):
             return True
@@ -116,7 +114,7 @@ class DefaultPreemption:
         return all(bool(each(task, nodes)[0]) for each in self.step.filters)
 
     def _breaking(self, pods: Iterable[Pod]) -> set[Key]:
-        """Those of some pods, one going after another, for which a budget allows no more."""
+        """Pods, evicted one after another, for which a budget allows no more."""
         left, found = dict(self._allowed), set[Key]()
         for pod in pods:
             budgets = self._budgets.get(pod.key, ())
@@ -128,5 +126,4 @@ class DefaultPreemption:
 
 
 def _importance(pod: Pod) -> tuple[int, float, Key]:
-    """Higher priority first, then who runs longer."""
     return -pod.priority, pod.created, pod.key

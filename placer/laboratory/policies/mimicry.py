@@ -1,8 +1,7 @@
 """One policy on one instance, with the configuration of a cluster's own scheduler where there is one.
 
-A KubeSchedulerConfiguration has profiles; which policy one belongs to is told by its plug-ins. A volcano-scheduler.conf
-belongs to `volcano`, or to `volcano-labels` where it has the plug-in network-topology. Either may stand in the
-ConfigMap that a cluster keeps it in.
+The plug-ins of a profile of a KubeSchedulerConfiguration say which policy it belongs to. A volcano-scheduler.conf
+belongs to `volcano`, or to `volcano-labels` if it has the plug-in network-topology. Either may be in its ConfigMap.
 """
 
 from __future__ import annotations
@@ -74,16 +73,16 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
-    """What a policy binds.
+    """The bindings of a policy.
 
     Parameters
     ----------
     placement
-        Pods to nodes in the order in which they are bound. It may break rules of ours.
+        In the order of the bindings. It may break our rules.
     notes
-        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
+        Parts of its configuration that are not mimicked, or are ambiguous, each with its field.
     ended
-        Whether all that waits was tried by the deadline; where not, the placement is what was bound until then.
+        Whether all that waits was tried by the deadline; else the placement is partial.
     """
 
     placement: Placement
@@ -106,34 +105,28 @@ def mimic(
     arguments: Mapping[str, Any] | None = None,
     deadline: Deadline = NEVER,
 ) -> Mimicry:
-    """Place pods as another scheduler would, and say what of it is not mimicked.
+    """Place pods as another scheduler would.
 
     Parameters
     ----------
     instance
-        The problem. Pods that ask for what is not modelled (C4) stay pending under every policy.
+        Pods with requests that are not modelled (C4) wait under every policy.
     policy_name
         One of :data:`POLICIES` or :data:`SORTED`.
     seed
-        Of its random choices: ties, and where a search that looks at part of the nodes begins. The same instance, seed
-        and arguments give the same placement.
+        Of its random choices. The same instance, seed and arguments give the same placement.
     arguments
-        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or the whole of a
-        volcano-scheduler.conf (:func:`placer.laboratory.policies.mimicry.read_config` reads both). None: the defaults.
+        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or a whole
+        volcano-scheduler.conf (:func:`read_config`). None: the defaults.
     deadline
         When nothing more is tried.
-
-    Returns
-    -------
-    Mimicry
-        The placement, and notes.
 
     Raises
     ------
     UsageError
         There is no such policy.
     BadInstance
-        The arguments are not as they should be; every fault, with object, field, found and expected.
+        With every fault of the arguments.
     PolicyFailed
         The policy broke down.
     """
@@ -178,7 +171,7 @@ def _mimic(
 
 
 def _evicting(placement: Placement, state: ClusterState) -> Placement:
-    """The placement with what was evicted for it, in one step."""
+    """The placement with its evictions, in one step."""
     gone = tuple(state.evicted)
     steps = (Step(gone, tuple(binding.pod for binding in placement.bindings)),) if gone else ()
     return replace(placement, evictions=gone, steps=steps)
@@ -187,8 +180,7 @@ def _evicting(placement: Placement, state: ClusterState) -> Placement:
 def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
     """kube-scheduler with the plug-ins of a profile; the reader takes the faults of their arguments, and remarks.
 
-    ``algorithm`` is the one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups
-    say.
+    ``algorithm`` is the sort of TopologicalSort; empty: as its arguments or the AppGroups say.
     """
     filters, scores = filters_of(profile, state, reader), scores_of(profile, state, reader)
     gang: Coscheduling | None = None
@@ -242,22 +234,20 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
     text
         YAML or JSON.
     file
-        Where it is from, for messages.
+        For messages.
     scheduler_name
         Only the profile of this name; None: every profile.
 
     Returns
     -------
     dict
-        Policy to its arguments, as :func:`mimic` takes them. Of several profiles for one
-        policy it is that of the default scheduler, else the first; the others' names go with it, so that the policy
-        tells of them.
+        Policy to its arguments, as :func:`mimic` takes them. Of several profiles for one policy it is that of the
+        default scheduler, else the first, with the names of the others.
 
     Raises
     ------
     BadInstance
-        Every fault: the object (kind of configuration), field, what was found and what was expected. What is sound and
-        not mimicked, such as a plug-in that is not known here, is none: the policy runs without it and says so.
+        Every fault. Sound parts that are not mimicked, such as an unknown plug-in, are remarked by the policy.
     """
     written = _parsed(text, file)
     if isinstance(written, Mapping) and written.get("kind") == "ConfigMap":
@@ -306,7 +296,6 @@ def _parsed(text: str | bytes, file: str) -> Mapping[str, Any] | list[Any]:
 
 
 def _is_tiers(value: object) -> bool:
-    """Whether a value is a list of tiers: what stands below ``tiers`` in a volcano-scheduler.conf."""
     return isinstance(value, list) and bool(value) and all(isinstance(tier, Mapping) for tier in value)
 
 
@@ -332,7 +321,6 @@ def _kube(written: Mapping[str, Any], reader: ConfigReader, scheduler_name: str 
 
 
 def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
-    """One of several profiles for one policy; with it the names of the others."""
     default = (each for each in profiles if each["schedulerName"] == _DEFAULT)
     chosen = next(default, profiles[0])
     others = [each["schedulerName"] for each in profiles if each is not chosen]
@@ -351,5 +339,4 @@ def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profi
 
 
 def _policy(profile: Profile) -> str:
-    """The policy that a profile belongs to."""
     return next((policy for name, policy in _ABOUT.items() if name in profile.plugins), "kube-default")

@@ -1,21 +1,17 @@
 """The plug-ins NetworkOverhead (filter and score) and TopologicalSort (queue), by AppGroups and a NetworkTopology.
 
-NetworkOverhead wants pods near to those that they call and that are placed already. Only own outgoing dependencies
-count, and only towards pods that are bound; every pod counts as bound as soon as it is placed. A node is filtered out
+NetworkOverhead places pods near placed pods that they call. Only a pod's own dependencies count. A node is filtered out
 where more callees are too far than near enough; an unknown cost is neither.
 
-TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. The order of the workloads
-is the one that the controller has stored; where it has not, the one that the AppGroup's algorithm gives (the controller
-would fail to look it up where names are not selectors, and store the selectors' order). A workload without any
-dependency has no place in it, and comes first. The comparison is that of the plug-in, which is no order: of two pods
-with one place each is before the other, and priority counts between AppGroups only. The controller takes the workloads
-in the random order of a Go map. Where the order depends on that, and none is stored, workloads are taken in the order
-of the spec, and it is said. ``roots``, an argument that only this policy has, names those that are taken first, and so
-gives any order that the controller could: the rows of KEP-260's table too.
+TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. The order is the stored
+one, else that of the AppGroup's algorithm. A workload without any dependency has no place in it, and comes first. The
+comparison is the plug-in's, which is no order: of two pods with one place each is before the other. The controller
+takes the workloads in the random order of a Go map; where the order depends on that and none is stored, they are taken
+in the order of the spec, with a remark. ``roots``, an argument of this policy alone, names those taken first.
 
-Both look objects up by name in their ``namespaces``, one after another, and not in the pod's own. Without arguments of
-a plug-in they are those that placer reads; with some, what is left out has the plug-in's default. An object that the
-plug-in would not find stops it there; here it does without, and says so.
+Both look objects up by name in their ``namespaces``. Without arguments of a plug-in these are placer's; with some,
+omitted ones have the plug-in's defaults. An object that the plug-in would not find stops it there; here it does
+without, and says so.
 
 Source: scheduler-plugins ``pkg/networkaware/{topologicalsort,networkoverhead}``, ``apis/config/v1/defaults.go``;
 diktyo-io/appgroup-controller.
@@ -48,7 +44,7 @@ class NodeLocation(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What the plug-in counts for a pod on nodes; each int64, shape (nodes,)."""
+    """The plug-in's counts for a pod on nodes; each int64, shape (nodes,)."""
 
     satisfied: IntArray
     violated: IntArray
@@ -56,7 +52,7 @@ class Tally(NamedTuple):
 
 
 class Overhead:
-    """Filter and score of the plug-in; it hears of pods that take and leave room.
+    """Filter and score of the plug-in, over pods that take and leave room.
 
     Its arguments are ``namespaces``, ``networkTopologyName`` and ``weightsName``; None: placer's own choice.
     """
@@ -87,7 +83,6 @@ class Overhead:
         state.listeners.append(self._hear)
 
     def _stand(self, pod: Pod) -> None:
-        """Note a pod that has a node before anything is placed."""
         app_group, node = self._app_group(pod), self._number.get(pod.node or "")
         if app_group is not None and node is not None:
             self.placed[app_group][pod.workload or ""][node] += 1
@@ -100,7 +95,6 @@ class Overhead:
             self.placed[app_group][task.pod.workload or ""][node] += sign
 
     def _app_group(self, pod: Pod) -> Key | None:
-        """The AppGroup that the plug-in finds for a pod."""
         return self._app_groups.get(pod.app_group) if pod.app_group is not None else None
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
@@ -132,7 +126,6 @@ class Overhead:
         return Tally(satisfied[nodes], violated[nodes], cost[nodes])
 
     def _own(self, task: Task) -> Sequence[tuple[Dependency, Mapping[int, int]]]:
-        """Dependencies of a pod's workload with the placed pods of each callee."""
         app_group = self._app_group(task.pod)
         if self._costs_known is None or app_group is None or task.pod.workload is None:
             return ()
@@ -187,7 +180,6 @@ def _costs_from(spot: NodeLocation, known: Mapping[Link, int]) -> dict[tuple[str
 
 
 def _standing(instance: Instance) -> list[Pod]:
-    """Pods of workloads that have a node, those that are being deleted included."""
     pods = (pod for pod in instance.pods.values() if pod.app_group is not None and pod.node is not None)
     return [pod for pod in pods if pod.state.on_node]
 
@@ -200,9 +192,7 @@ _LIST = "UserDefined"
 def find_app_groups(
     instance: Instance, plugin: str, arguments: Mapping[str, Any] | None, reader: ConfigReader
 ) -> Mapping[Key, Key]:
-    """AppGroup that a pod belongs to, as placer reads it, to the one that a plug-in of this name finds; absent:
-    none.
-    """
+    """A pod's AppGroup, as placer reads it, to the one that the plug-in finds; absent: none."""
     if arguments is None:
         return {key: key for key in instance.app_groups}
     at = f"pluginConfig[{plugin}].args.namespaces"
@@ -218,7 +208,6 @@ def find_app_groups(
 
 
 def _first_of(namespaces: Sequence[str], name: str, known: Container[Key]) -> Key | None:
-    """The object of this name in the first namespace that has one."""
     return next((key for namespace in namespaces if (key := Key(namespace, name)) in known), None)
 
 
@@ -259,9 +248,7 @@ _SHOWN = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedPod:
-    """A pod in the queue: its AppGroup (None: in none), the place of its workload in the order of that, from 1, and its
-    key by priority and age.
-    """
+    """A pod in the queue: its AppGroup, the place of its workload there, from 1, and its key by priority and age."""
 
     app_group: Key | None
     place: int
@@ -277,8 +264,7 @@ class TopologicalSort:
     """The queue's order.
 
     Arguments are ``namespaces`` of the plug-in, and ``topologySortingAlgorithm`` and ``roots``, which it does not have,
-    in place of what AppGroups say. ``algorithm`` is one of the six sorts, for every AppGroup, in place of what is
-    stored and of the arguments; empty: none.
+    in place of those of AppGroups. ``algorithm`` overrides all of these and the stored order; empty: none.
     """
 
     def __init__(
@@ -316,7 +302,6 @@ class TopologicalSort:
         return app_group.order if algorithm is None else places(app_group, algorithm, self._roots)
 
     def _tell_chance(self, app_group: AppGroup, reader: ConfigReader) -> None:
-        """Say which of several orders this is."""
         algorithm, order = self._sort(app_group), self._places[app_group.key]
         if algorithm is None or self._roots or not _by_chance(app_group, algorithm):
             return
@@ -353,9 +338,9 @@ def _callees(app_group: AppGroup) -> dict[str, list[str]]:
 
 
 def places(app_group: AppGroup, algorithm: str, roots: Sequence[str] = ()) -> dict[str, int]:
-    """Place of each workload that has a dependency; with workloads that call in a circle the place in the object.
+    """Place of each workload that has a dependency; with circular calls the place in the object.
 
-    ``roots`` are taken first where the algorithm looks for a workload to begin with; others among them are left out.
+    ``roots`` are taken first where the algorithm looks for a workload to begin with.
     """
     calls = _callees(app_group)
     tied = {name for origin, called in calls.items() for name in (origin, *called)}

@@ -1,8 +1,8 @@
-"""NodeResourceTopologyMatch as a filter and a score: what zones have available, what a container asks, which take it.
+"""NodeResourceTopologyMatch as a filter and a score, by the amounts that NUMA zones have available.
 
-Without a cache period, which is the default, every pod sees the zones as the objects have them: what the pods before it
-took is not known. With one the pods' requests are taken off every zone that lists them (OverReserve), but not where
-``discardReservedNodes`` chooses the third cache, which knows of no pod once it is bound.
+Without a cache period, the default, every pod sees the zones as the objects have them, without the pods placed before
+it. With one those pods' requests are taken off every zone that lists them (OverReserve), unless
+``discardReservedNodes`` chooses the third cache, which knows of no bound pod.
 
 Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``, ``filter.go``, ``pluginhelpers.go``,
 ``numaresources.go``, ``score.go``, ``{least,most}_allocated.go``, ``balanced_allocation.go``, ``least_numa.go``).
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class NumaMatch:
-    """Filter and score of the plug-in, by its ``scoringStrategy``, ``cacheResyncPeriodSeconds`` and
+    """Filter and score of the plug-in, by ``scoringStrategy``, ``cacheResyncPeriodSeconds`` and
     ``discardReservedNodes``.
     """
 
@@ -71,7 +71,6 @@ class NumaMatch:
             state.listeners.append(self._reserve)
 
     def _number(self, zones: NodeZones | None) -> int:
-        """Number of a kind of node: nodes whose zones are alike share it."""
         if zones not in self._index:
             self._index[zones] = len(self._kinds)
             self._kinds.append(zones)
@@ -84,7 +83,6 @@ class NumaMatch:
         return self._ask_of[task.index]
 
     def _reserve(self, task: Task, node: int, sign: int) -> None:
-        """Take the requests of all pods that were placed here off what the object says."""
         if sign > 0:
             self._taken[node].append(task)
         else:
@@ -98,7 +96,7 @@ class NumaMatch:
     def _look_up(
         self, name: str, judge: Callable[[Ask, NodeZones | None], int], task: Task, nodes: IntArray
     ) -> IntArray:
-        """Ask once for each pair of a kind of pod and a kind of node."""
+        """Judge once for each pair of a kind of pod and a kind of node."""
         ask, kinds = self._ask(task), self._kind[nodes]
         table = self._tables.get((name, id(ask)))
         if table is None or len(table) < len(self._kinds):
@@ -110,7 +108,7 @@ class NumaMatch:
         return table[kinds]
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
-        """Where the pod can be aligned, or no NodeResourceTopology says what zones there are."""
+        """Where the pod can be aligned, or no NodeResourceTopology lists zones."""
         found: BoolArray = self._look_up("filter", _passes, task, nodes) == 1
         return found
 
@@ -133,8 +131,9 @@ _FAR = 255
 
 
 def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str, int]) -> int:
-    """Score of a node, 0 .. 100, by one of :data:`STRATEGIES`; weights of resources are 1 where not listed. ``zones``
-    is None where no NodeResourceTopology says what zones there are.
+    """Score of a node, 0 .. 100, by one of :data:`STRATEGIES`; weights of resources are 1 where not listed.
+
+    ``zones`` is None without a NodeResourceTopology.
     """
     if not ask.guaranteed:
         return 100
@@ -150,7 +149,6 @@ def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str
 
 
 def _requests(ask: Ask, zones: NodeZones) -> Sequence[tuple[Stage, Resources]]:
-    """What is aligned one after the other: the pod as a whole, or each of its containers."""
     return ((Stage.APP, ask.whole),) if zones.scope == "pod" else ask.containers
 
 
@@ -167,14 +165,12 @@ def _worst(
 
 
 def _units(name: str, amount: int) -> int:
-    """Whole units: cores rounded up."""
     return -(-amount // 1000) if name == CPU else amount
 
 
 def _mean(
     part: Callable[[int, int], int], asked: Mapping[str, int], room: Mapping[str, int], weights: Mapping[str, int]
 ) -> int:
-    """Weighted mean, in percent, of a part of what a zone has; 0 of what does not fit there."""
     total = sum(weights.get(name, 1) for name in asked)
     have = {name: room.get(name, 0) for name in asked}
     shares = {n: 100 * part(have[n], r) // have[n] if 0 < have[n] >= r else 0 for n, r in asked.items()}
@@ -210,7 +206,6 @@ class Subset(NamedTuple):
 
 
 def _least_zones(ask: Ask, zones: NodeZones) -> int:
-    """Score by the fewest zones of each request, each taking what it gets zone by zone."""
     rooms = [dict(room) for room in zones.rooms]
     found: list[Subset] = []
     for _, asked in _requests(ask, zones):
@@ -230,8 +225,7 @@ def narrowest(
 ) -> Subset | None:
     """The fewest zones that take a request, of those that are as few the nearest; the first where there are several.
 
-    ``rooms`` is what each zone lists, in the order of the list, ``costs`` the distance from each zone to each; None
-    counts as 255.
+    ``rooms`` is per zone its listed amounts, ``costs`` the distance from each zone to each; None counts as 255.
     """
     numbers = range(len(rooms))
     for size in range(1, len(rooms) + 1):
@@ -244,7 +238,6 @@ def narrowest(
 
 
 def _fits(asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]]) -> bool:
-    """Whether zones take a request together, each of which has to list what it asks for."""
     listed = all(name in room for room in rooms for name in asked)
     return listed and all(sum(room[name] for room in rooms) >= amount for name, amount in asked.items())
 
@@ -279,7 +272,7 @@ def host_level(resource: str) -> bool:
 
 
 def _always_fits(resource: str, guaranteed: bool) -> bool:
-    """Whether amounts do not matter: the kubelet aligns these for Guaranteed pods only."""
+    """The kubelet aligns these for Guaranteed pods only."""
     return not guaranteed and (resource in (CPU, "memory") or resource.startswith(_HUGE_PAGES))
 
 
@@ -302,14 +295,14 @@ class Ask:
 
     @property
     def unaligned(self) -> bool:
-        """Whether it asks for nothing that the plug-in looks at: BestEffort, without devices."""
+        """BestEffort, without devices."""
         return self.qos is Qos.BEST_EFFORT and all(is_native(name) for _, asked in self.containers for name in asked)
 
 
 def ask_of(pod: Pod) -> Ask:
-    """What a pod asks.
+    """The request of a pod.
 
-    Of a pod that is neither Guaranteed nor asks for devices an instance has no containers: it counts as one container.
+    A pod that is neither Guaranteed nor asks for devices counts as one container: an instance has no others of it.
     """
     if pod.numa is None:
         asked = Resources({name: amount for name, amount in pod.requests.items() if name != PODS})
@@ -333,7 +326,7 @@ def _whole(demand: NumaDemand) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class NodeZones:
-    """What the plug-in knows of a node.
+    """The plug-in's view of a node.
 
     Parameters
     ----------
@@ -342,7 +335,7 @@ class NodeZones:
     ids
         Of the zones, ascending.
     rooms
-        Per zone the amounts of every resource that it lists, those of which it has 0 too.
+        Per zone the amounts of every resource that it lists, zeros too.
     allocatable
         Resources that the node has any of.
     costs
@@ -376,10 +369,10 @@ class NodeZones:
 def fit(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], allocatable: frozenset[str], guaranteed: bool
 ) -> int | None:
-    """Index of the lowest zone that takes a request, amounts of 0 left aside; None where none does.
+    """Index of the lowest zone that takes a request; None where none does.
 
-    ``rooms`` is what each zone lists, ``allocatable`` what the node has at all; amounts of cpu, memory and hugepages
-    matter only where ``guaranteed``.
+    ``rooms`` is per zone its listed amounts, ``allocatable`` the resources of the node; cpu, memory and hugepages count
+    only where ``guaranteed``.
     """
     wanted = {name: amount for name, amount in asked.items() if amount}
     if not allocatable.issuperset(wanted):
@@ -392,7 +385,6 @@ def fit(
 
 
 def _aligned(asked: Iterable[str], rooms: Iterable[Mapping[str, int]]) -> list[str]:
-    """What of a request zones have to have: all but what is the node's as a whole and listed by none."""
     listed = set[str]().union(*rooms)
     return [name for name in asked if name in listed or not host_level(name)]
 

@@ -1,7 +1,7 @@
-"""Scores by what is requested of a node and what it has: NodeResourcesFit and NodeResourcesBalancedAllocation.
+"""Scores by requests and capacity of a node: NodeResourcesFit and NodeResourcesBalancedAllocation.
 
-Integer formulas as upstream has them. A resource other than cpu and memory counts only for pods that request it, one
-that a node does not have counts not at all there.
+Integer formulas as upstream has them. A resource other than cpu and memory counts only for pods that request it, and
+only on nodes that have it.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/noderesources`` (``resource_allocation.go``,
 ``{least,most}_allocated.go``, ``requested_to_capacity_ratio.go``, ``balanced_allocation.go``, as of 1.35).
@@ -27,7 +27,7 @@ _ALWAYS = (CPU, "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What would be requested of nodes with a pod there.
+    """Requests of nodes with a pod there.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def scorer(
 
 
 def least_allocated(part: Allocation) -> FloatArray:
-    """Mean share that stays free, 0 .. 100."""
+    """Mean free share, 0 .. 100."""
     room = np.maximum(part.capacity, 1)
     scores = np.where(part.requested > part.capacity, 0, _percent(part.capacity - part.requested, room))
     return part.mean(scores, part.there).astype(np.float64)
 
 
 def most_allocated(part: Allocation) -> FloatArray:
-    """Mean share that is requested, 0 .. 100."""
+    """Mean requested share, 0 .. 100."""
     scores = _percent(np.minimum(part.requested, part.capacity), np.maximum(part.capacity, 1))
     return part.mean(scores, part.there).astype(np.float64)
 
@@ -102,8 +102,6 @@ def to_capacity_ratio(part: Allocation, shape: Sequence[tuple[int, int]]) -> Flo
 
     Parameters
     ----------
-    part
-        What would be requested.
     shape
         Points (utilization 0 .. 100, score 0 .. 10), utilization growing.
     """

@@ -25,7 +25,7 @@ _WITH_GPU = {CPU: 1, "memory": 1, "nvidia.com/gpu": 1}
 
 
 def node_order(state: ClusterState, weights: Mapping[str, int]) -> list[Score]:
-    """Scores of nodeorder that depend on what is requested."""
+    """Scores of nodeorder that depend on requests."""
     scores = {
         "leastrequested": scorer(state, _EVEN, least_allocated, least=True),
         "mostrequested": scorer(state, _EVEN, most_allocated, least=True),
@@ -55,7 +55,7 @@ def binpack(state: ClusterState, weights: Mapping[str, int]) -> Score:
 
 
 class FirstNodes:
-    """Where the first pod of each group is: one that runs already, else the first that was placed and still is."""
+    """The node of the first pod of each group: one that runs already, else the first that was placed and still is."""
 
     def __init__(self, state: ClusterState) -> None:
         self._nodes: dict[GroupKey, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The plug-in network-topology-aware: which HyperNodes are tried, and how they and their nodes score.
+"""The plug-in network-topology-aware: the HyperNodes that are tried, and scores of these and their nodes.
 
 Source: Volcano ``pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go``.
 """
@@ -33,7 +33,7 @@ class TopologyWeights:
     normal_pods
         Whether pods without a networkTopology fill the fuller HyperNode.
     fading
-        How much less each higher tier counts for them.
+        Factor of each higher tier for them.
     """
 
     weight: int = 1
@@ -63,14 +63,14 @@ class TopologyAware:
         Parameters
         ----------
         wanted
-            What the scope asks; without a limit nothing but ``within`` is tried.
+            Without a limit nothing but ``within`` is tried.
         anchor
-            Where its placed pods are; None: nowhere. An anchor above the limit leaves nothing to try.
+            Where the scope's placed pods are; None: nowhere. An anchor above the limit leaves nothing to try.
         within
             HyperNode that the caller is bound to.
         request
-            What a HyperNode must have idle, or will have, at the start of the session; not asked of anchored scopes.
-            None: nothing.
+            Amounts that a HyperNode must have idle, or will have, at the start of the session; not asked of anchored
+            scopes. None: nothing.
         """
         limit = wanted.limit if wanted is not None else None
         if limit is None:
