@@ -18,7 +18,7 @@ import placer.manifests as manifests
 from placer.errors import UsageError
 from placer.saved_passes import saved_placements
 
-__all__ = ["DIFFERENCES", "GroupDifference", "PassComparison", "PassSeries", "compare_series", "read_series"]
+__all__ = ["DIFFERENCES", "PassSeries", "compare_series", "read_series"]
 
 #: What may become of a group in the second series that the first one decided otherwise, worst first.
 DIFFERENCES = (
@@ -39,35 +39,27 @@ _ALIKE = ("same", "waits", "unseen")
 _ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class GroupName(NamedTuple):
-    """A group as a Placement names it."""
-
-    kind: str
-    namespace: str
-    name: str
+#: Kind, namespace and name, as a Placement names a group.
+GroupName = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The decision of one pass on a group."""
+class Look(NamedTuple):
+    """The decision of one pass on a group; ``node`` is that of a pod in no group."""
 
     when: datetime
     part: Mapping[str, Any]
-    node: str | None  #: of a pod in no group
+    node: str | None
 
     @property
     def admitted(self) -> bool:
-        """Whether its pods were bound."""
         return bool(self.part["admitted"])
 
     @property
     def reason(self) -> str | None:
-        """Code of the reason why pods of it wait."""
         reason = self.part.get("reason")
         return reason["code"] if reason is not None else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
         return {
             "time": None if self.when == _ONCE else self.when.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "admitted": self.admitted,
@@ -100,8 +92,8 @@ class PassSeries:
         self.evicted.update((each["namespace"], each["pod"]) for each in document.get("evictions") or ())
         self.moved.update((each["namespace"], each["pod"]) for each in document.get("moves") or ())
         for part in document["groups"]:
-            name = GroupName(part["kind"], part["namespace"], part["name"])
-            node = bound.get((name.namespace, name.name)) if name.kind == "Pod" else None
+            name = part["kind"], part["namespace"], part["name"]
+            node = bound.get(name[1:]) if part["kind"] == "Pod" else None
             self.groups[name].append(Look(when, part, node))
 
     def as_dict(self) -> dict[str, Any]:
@@ -117,51 +109,6 @@ class PassSeries:
             "boundPods": len(self.nodes),
             "evictedPods": len(self.evicted),
             "movedPods": len(self.moved),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDifference:
-    """A group in both series; ``priority`` None: not known."""
-
-    group: GroupName
-    priority: int | None
-    difference: str
-    old: Look
-    new: Look
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "group": self.group._asdict(),
-            "priority": self.priority,
-            "difference": self.difference,
-            "old": self.old.as_dict(),
-            "new": self.new.as_dict(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PassComparison:
-    """Counts, and the groups that differ, the highest priority first."""
-
-    old: PassSeries
-    new: PassSeries
-    counts: Mapping[str, int]
-    same_node: int
-    elsewhere: int
-    differing: tuple[GroupDifference, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Make the document that ``placer compare --passes --json`` prints."""
-        return {
-            "apiVersion": "placer.dev/v1alpha1",
-            "kind": "PassComparison",
-            "old": self.old.as_dict(),
-            "new": self.new.as_dict(),
-            "groups": dict(self.counts),
-            "pods": {"sameNode": self.same_node, "otherNode": self.elsewhere},
-            "items": [each.as_dict() for each in self.differing],
         }
 
 
@@ -193,22 +140,44 @@ def read_series(source: str) -> PassSeries:
     return found
 
 
-def compare_series(old: PassSeries, new: PassSeries) -> PassComparison:
-    """Compare two series; a single Placement next to several is a :class:`UsageError`."""
+def compare_series(old: PassSeries, new: PassSeries) -> dict[str, Any]:
+    """Compare two series; a single Placement next to several is a :class:`UsageError`.
+
+    Returns
+    -------
+    dict
+        The document that ``placer compare --passes --json`` prints: counts, and the groups that differ, the highest
+        priority first, unknown ones last; then the worst.
+    """
     _check_times(old, new)
     counts: Counter[str] = Counter(dict.fromkeys((*DIFFERENCES, *_ALIKE), 0))
-    differing: list[GroupDifference] = []
+    differing: list[tuple[tuple[int, int, GroupName], dict[str, Any]]] = []
     for name in sorted({*old.groups, *new.groups}):
         before, after = old.groups.get(name, []), new.groups.get(name, [])
         difference = _difference(before, after)
         counts[difference] += 1
         if difference in DIFFERENCES:
-            priorities = [look.part["priority"] for look in (*after, *before) if "priority" in look.part]
-            looks = (_telling(before), _telling(after))
-            differing.append(GroupDifference(name, next(iter(priorities), None), difference, *looks))
+            priority = next((look.part["priority"] for look in (*after, *before) if "priority" in look.part), None)
+            item = {
+                "group": dict(zip(("kind", "namespace", "name"), name, strict=True)),
+                "priority": priority,
+                "difference": difference,
+                "old": _telling(before).as_dict(),
+                "new": _telling(after).as_dict(),
+            }
+            rank = 2**63 if priority is None else -priority, DIFFERENCES.index(difference), name
+            differing.append((rank, item))
     both = old.nodes.keys() & new.nodes.keys()
     same = sum(old.nodes[pod] == new.nodes[pod] for pod in both)
-    return PassComparison(old, new, counts, same, len(both) - same, tuple(sorted(differing, key=_rank)))
+    return {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "PassComparison",
+        "old": old.as_dict(),
+        "new": new.as_dict(),
+        "groups": dict(counts),
+        "pods": {"sameNode": same, "otherNode": len(both) - same},
+        "items": [item for _, item in sorted(differing)],
+    }
 
 
 def _check_times(old: PassSeries, new: PassSeries) -> None:
@@ -220,15 +189,6 @@ def _check_times(old: PassSeries, new: PassSeries) -> None:
                 series.groups[name] = [Look(_ONCE, look.part, look.node) for look in looks]
     elif _ONCE in old.times or _ONCE in new.times:
         raise UsageError("--passes: found one Placement and a folder of several, expected two of a kind")
-
-
-def _rank(each: GroupDifference) -> tuple[int, int, GroupName]:
-    """The highest priority first, unknown ones last; then the worst."""
-    return (
-        -each.priority if each.priority is not None else 2**63,
-        DIFFERENCES.index(each.difference),
-        each.group,
-    )
 
 
 def _admitted(looks: Iterable[Look]) -> Look | None:
