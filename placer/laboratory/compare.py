@@ -24,86 +24,47 @@ from placer.laboratory.own_policies import STATED, Proposal, load, parse
 from placer.laboratory.placement_metrics import GroupFate, Metrics, Victims, fates, measure, victims
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING
 from placer.methods import METHODS
-from placer.placement import MAXIMISED, Placement, Value, better
+from placer.placement import MAXIMISED, Value, better
 from placer.result import WEIGHT, Bound, Judged
 from placer.score import level_values, placed_weight
 from placer.verify import in_order, verify
 
-__all__ = [
-    "DEFAULT",
-    "NAMES",
-    "ComparisonRow",
-    "Decided",
-    "Failed",
-    "beside_proofs",
-    "beside_today",
-    "compare",
-    "decide",
-    "row",
-]
+__all__ = ["DEFAULT", "NAMES", "ComparisonRow", "beside_proofs", "beside_today", "compare", "decide", "row"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A placement that is not judged yet, and its cost.
+def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Proposal | ComparisonRow:
+    """Decide and measure, or a row that says why there is no placement.
 
-    Parameters
-    ----------
-    bounds
-        One per value of the objective; empty for a policy, unless a Placement in a file states them.
-    weight_bound
-        No valid placement that is at least as good in the order of the objective weighs more; None: unproved.
-    seconds
-        From having the instance.
-    peak_memory
-        KiB; 0: not known.
+    ``emit`` gets the id of this process, then None after the decision.
     """
-
-    placement: Placement
-    bounds: tuple[Bound | None, ...]
-    weight_bound: Bound | None
-    seconds: float
-    peak_memory: int
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Why there is no placement, with the exit code."""
-
-    error: str
-    exit_code: int = 1
-
-
-def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Decided | Failed:
-    """Decide and measure; ``emit`` gets the id of this process, then None after the decision."""
     emit(os.getpid())
     began = time.monotonic()
     try:
         found = _in_time(instance, asked, began)
     except PlacerError as error:
-        return Failed(str(error), error.exit_code)
+        return ComparisonRow(asked.name, error=str(error), exit_code=error.exit_code)
     if found is None:
-        return Failed(f"{asked.name} did not come to its end within the time limit of {asked.time_limit:g} s")
+        late = f"{asked.name} did not come to its end within the time limit of {asked.time_limit:g} s"
+        return ComparisonRow(asked.name, error=late, exit_code=1)
     seconds, peak = time.monotonic() - began, high_water("self")
     emit(None)
     return replace(found, seconds=seconds, peak_memory=peak)
 
 
-def _in_time(instance: Instance, asked: Asked, began: float) -> Decided | None:
+def _in_time(instance: Instance, asked: Asked, began: float) -> Proposal | None:
     """The decision; None where a policy is late. A method keeps the limit by itself."""
     if asked.name in METHODS or asked.time_limit is None:
         return _decide(instance, asked, began)
     return within(Deadline(began + asked.time_limit), lambda: _decide(instance, asked, began), None)
 
 
-def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
+def _decide(instance: Instance, asked: Asked, began: float) -> Proposal:
     said = ask(instance, asked, began)
     if isinstance(said, Proposal):
-        return Decided(said.placement, said.bounds, said.weight_bound, 0.0, 0, said.notes)
+        return said
     if said.placement is None:
         raise NothingFound(said.nothing_found)
-    return Decided(said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound, 0.0, 0)
+    return Proposal(said.placement, (), tuple(judged.bound for judged in said.objective), said.weight.bound)
 
 
 @dataclass(frozen=True)
@@ -185,7 +146,7 @@ class ComparisonRow:
         }
 
 
-def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> ComparisonRow:
+def row(instance: Instance, asked: Asked, decided: Proposal, peak: int) -> ComparisonRow:
     """Judge and measure a placement, with its own bounds only; ``peak`` is KiB of the process tree, seen from
     outside.
     """
@@ -351,7 +312,8 @@ def beside_today(rows: Sequence[ComparisonRow], today: Sequence[ComparisonRow]) 
 def _run(instance: Instance, asked: Asked) -> ComparisonRow:
     with PeakOfTree() as tree:
         ended = apart(decide, (instance, asked), tree.hear)
-    found: Decided | Failed = ended.value or Failed(f"the process of the row ended with {ended.detail}")
-    if isinstance(found, Failed):
-        return ComparisonRow(asked.name, error=found.error, exit_code=found.exit_code)
+    died = f"the process of the row ended with {ended.detail}"
+    found: Proposal | ComparisonRow = ended.value or ComparisonRow(asked.name, error=died, exit_code=1)
+    if isinstance(found, ComparisonRow):
+        return found
     return row(instance, asked, found, tree.peak)

@@ -137,7 +137,7 @@ OwnPolicy = OwnFunction | OwnPlacement
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The bindings of a policy, not judged.
+    """The bindings of a policy or method, not judged.
 
     Parameters
     ----------
@@ -146,15 +146,19 @@ class Proposal:
     notes
         Parts of the policy that are not mimicked; findings of a file.
     bounds
-        Stated by a file, one per value of the objective; else empty.
+        One per value of the objective, proved, or stated by a file; else empty.
     weight_bound
-        Stated by a file.
+        No valid placement that is at least as good in the order of the objective weighs more; None: unproved.
+    seconds, peak_memory
+        From having the instance; KiB, 0: not known.
     """
 
     placement: Placement
     notes: tuple[str, ...] = ()
     bounds: tuple[Bound | None, ...] = ()
     weight_bound: Bound | None = None
+    seconds: float = 0.0
+    peak_memory: int = 0
 
 
 # ------------------------------------------------------------------------------------------------- what was written

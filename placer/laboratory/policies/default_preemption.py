@@ -9,7 +9,7 @@ Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -24,19 +24,9 @@ _CANDIDATES, _CANDIDATES_SHARE = 100, 0.1
 _POSITIVE = 2**31
 
 
-class _PreemptedNode(NamedTuple):
-    """A node, its victims with the most important first, and how many of them break a disruption budget."""
-
-    node: int
-    victims: Sequence[Pod]
-    violations: int
-
-    def order(self) -> tuple[float, ...]:
-        """Smaller is chosen: budgets, highest priority, sum of priorities, number of pods, the latest start."""
-        highest = self.victims[0].priority
-        total = sum(pod.priority + _POSITIVE for pod in self.victims)
-        earliest = min(pod.created for pod in self.victims if pod.priority == highest)
-        return self.violations, highest, total, len(self.victims), -earliest
+#: Smaller is chosen: violated budgets, highest priority, sum of priorities, number of pods, the latest start; the node;
+#: and its victims, the most important first.
+_Candidate = tuple[tuple[float, ...], int, Sequence[Pod]]
 
 
 class DefaultPreemption:
@@ -57,32 +47,33 @@ class DefaultPreemption:
         """Evict for a pod, and return its node; None: nothing is evicted."""
         if task.pod.never_preempts:
             return None
-        chosen = min(self._candidates(task), key=_PreemptedNode.order, default=None)
+        chosen = min(self._candidates(task), key=itemgetter(0), default=None)
         if chosen is None:
             return None
-        for pod in chosen.victims:
+        _, node, victims = chosen
+        for pod in victims:
             self.state.evict(pod)
             for budget in self._budgets.get(pod.key, ()):
                 self._allowed[budget] = max(0, self._allowed[budget] - 1)
-        return chosen.node
+        return node
 
-    def _candidates(self, task: Task) -> list[_PreemptedNode]:
+    def _candidates(self, task: Task) -> list[_Candidate]:
         """The search begins at a random node and ends where there are enough."""
         nodes = self.state.everywhere[task.eligible[self.state.everywhere]]
         if not len(nodes):
             return []
         nodes = np.roll(nodes, -self.state.random.randrange(len(nodes)))
         most = max(_CANDIDATES, int(len(self.state.everywhere) * _CANDIDATES_SHARE))
-        found = list[_PreemptedNode]()
+        found = list[_Candidate]()
         for node in nodes.tolist():
             candidate = self._dry_run(task, node)
             if candidate is not None:
                 found.append(candidate)
-            if len(found) >= most and not all(each.violations for each in found):
+            if len(found) >= most and not all(order[0] for order, _, _ in found):
                 break
         return found
 
-    def _dry_run(self, task: Task, node: int) -> _PreemptedNode | None:
+    def _dry_run(self, task: Task, node: int) -> _Candidate | None:
         """All pods of a lower priority leave; as many come back as the pod lets, the most important first."""
         lower = self._lower(task, node)
         for pod in lower:
@@ -96,7 +87,11 @@ class DefaultPreemption:
             self.state.evict(pod, -1)
         if not (helps and victims):
             return None
-        return _PreemptedNode(node, sorted(victims, key=_importance), sum(pod.key in breaking for pod in victims))
+        victims = sorted(victims, key=_importance)
+        highest, total = victims[0].priority, sum(pod.priority + _POSITIVE for pod in victims)
+        earliest = min(pod.created for pod in victims if pod.priority == highest)
+        violations = sum(pod.key in breaking for pod in victims)
+        return (violations, highest, total, len(victims), -earliest), node, victims
 
     def _lower(self, task: Task, node: int) -> list[Pod]:
         there = (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)

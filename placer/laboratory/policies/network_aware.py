@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,22 +33,11 @@ from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_w
 from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task, priority_sort
 
-__all__ = ["Overhead", "QueuedPod", "Tally", "TopologicalSort", "find_app_groups", "find_costs", "normalised", "places"]
+__all__ = ["Overhead", "TopologicalSort", "normalised"]
 
 
-class NodeLocation(NamedTuple):
-    """Labels of a node, empty where it has none."""
-
-    region: str
-    zone: str
-
-
-class Tally(NamedTuple):
-    """The plug-in's counts for a pod on nodes; each int64, shape (nodes,)."""
-
-    satisfied: IntArray
-    violated: IntArray
-    cost: IntArray
+#: Region and zone of a node, empty without a label.
+NodeLocation = tuple[str, str]
 
 
 class Overhead:
@@ -66,7 +55,7 @@ class Overhead:
         self._app_groups = find_app_groups(instance, "NetworkOverhead", arguments, reader)
         self._number = state.number
         nodes = instance.nodes.values()
-        self.spots = [NodeLocation(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
+        self.spots = [(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
         self._kinds = sorted(set(self.spots))
         index = {spot: number for number, spot in enumerate(self._kinds)}
         self._kind = np.array([index[spot] for spot in self.spots], dtype=np.int64)
@@ -101,15 +90,15 @@ class Overhead:
         """Where not more is violated than satisfied."""
         if self._app_group(task.pod) in self.broken and self._own(task):
             return np.zeros(len(nodes), dtype=bool)
-        tally = self.tally(task, nodes)
-        return tally.violated <= tally.satisfied
+        satisfied, violated, _ = self.tally(task, nodes)
+        return violated <= satisfied
 
     def score(self, task: Task, nodes: IntArray) -> FloatArray:
         """Sum of the costs of all calls to placed pods."""
-        return self.tally(task, nodes).cost.astype(np.float64)
+        return self.tally(task, nodes)[2].astype(np.float64)
 
-    def tally(self, task: Task, nodes: IntArray) -> Tally:
-        """Count for every node; zeros without AppGroup, own dependency or placed callee."""
+    def tally(self, task: Task, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Satisfied, violated and cost, shape (nodes,); zeros without AppGroup, own dependency or placed callee."""
         satisfied, violated, cost = (np.zeros(len(self.spots), dtype=np.int64) for _ in range(3))
         for dependency, callees in self._own(task):
             for callee, count in callees.items():
@@ -123,7 +112,7 @@ class Overhead:
                     satisfied[callee] += count - near[callee]
                     violated[callee] -= far[callee]
                     cost[callee] -= price[callee]
-        return Tally(satisfied[nodes], violated[nodes], cost[nodes])
+        return satisfied[nodes], violated[nodes], cost[nodes]
 
     def _own(self, task: Task) -> Sequence[tuple[Dependency, Mapping[int, int]]]:
         app_group = self._app_group(task.pod)
@@ -146,11 +135,12 @@ def judge(
     here: NodeLocation, there: NodeLocation, costs: Mapping[tuple[str, str], int], limit: int
 ) -> tuple[int, int, int]:
     """Satisfied, violated and cost of a call from one node to a pod on another node."""
-    if not there.region and not there.zone:
+    if there == ("", ""):
         return 0, 1, UNKNOWN_COST
     if here == there:
         return 1, 0, SAME_ZONE_COST
-    ends = (here.zone, there.zone) if here.region == there.region else (here.region, there.region)
+    level = 1 if here[0] == there[0] else 0
+    ends = here[level], there[level]
     cost = costs.get(ends)
     if cost is None:
         return 0, 0, UNKNOWN_COST
@@ -172,9 +162,9 @@ def _costs_from(spot: NodeLocation, known: Mapping[Link, int]) -> dict[tuple[str
     """Costs from a region and from a zone in one map, as the plug-in has it: of equal names the zone's entry counts."""
     regions, zones = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
     for link, cost in known.items():
-        if link == Link(REGION, spot.region, link.destination):
+        if link == Link(REGION, spot[0], link.destination):
             regions[link.origin, link.destination] = cost
-        elif link == Link(ZONE, spot.zone, link.destination):
+        elif link == Link(ZONE, spot[1], link.destination):
             zones[link.origin, link.destination] = cost
     return regions | zones
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +25,7 @@ from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
 from placer.quantity import CPU, PODS, Resources
 
-__all__ = [
-    "STRATEGIES",
-    "Ask",
-    "NodeZones",
-    "NumaMatch",
-    "Subset",
-    "ask_of",
-    "fit",
-    "host_level",
-    "is_native",
-    "narrowest",
-    "refusal",
-    "score",
-]
+__all__ = ["NumaMatch"]
 
 
 class NumaMatch:
@@ -198,16 +185,9 @@ _PER_ZONE: Mapping[str, ZoneScore] = {
 # ------------------------------------------------------------------------------------------------------ LeastNUMANodes
 
 
-class Subset(NamedTuple):
-    """Indices of zones that take a request together, and whether no set of so many zones is nearer together."""
-
-    zones: tuple[int, ...]
-    nearest: bool
-
-
 def _least_zones(ask: Ask, zones: NodeZones) -> int:
     rooms = [dict(room) for room in zones.rooms]
-    found: list[Subset] = []
+    found: list[tuple[tuple[int, ...], bool]] = []
     for _, asked in _requests(ask, zones):
         if not _aligned(asked, rooms):
             continue
@@ -215,15 +195,16 @@ def _least_zones(ask: Ask, zones: NodeZones) -> int:
         if subset is None:
             return 0
         found.append(subset)
-        _drain(asked, rooms, subset.zones)
-    part, nearest = 100 // zones.most, all(each.nearest for each in found)
-    return 100 - max(len(each.zones) for each in found) * part + (part // 2 if nearest else 0) if found else 100
+        _drain(asked, rooms, subset[0])
+    part, nearest = 100 // zones.most, all(each[1] for each in found)
+    return 100 - max(len(each[0]) for each in found) * part + (part // 2 if nearest else 0) if found else 100
 
 
 def narrowest(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], costs: Sequence[Sequence[int | None]]
-) -> Subset | None:
-    """The fewest zones that take a request, of those that are as few the nearest; the first where there are several.
+) -> tuple[tuple[int, ...], bool] | None:
+    """The fewest zones that take a request, of those the nearest, the first of several; and whether no set of so many
+    zones is nearer together.
 
     ``rooms`` is per zone its listed amounts, ``costs`` the distance from each zone to each; None counts as 255.
     """
@@ -233,7 +214,7 @@ def narrowest(
         if fitting:
             least = min(_distance(each, costs) for each in combinations(numbers, size))
             best = min(fitting, key=lambda each: _distance(each, costs))
-            return Subset(best, _distance(best, costs) <= least)
+            return best, _distance(best, costs) <= least
     return None
 
 

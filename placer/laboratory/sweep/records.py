@@ -57,16 +57,6 @@ def _as(kind: Any) -> tuple[PlainValidator, PlainSerializer]:
 _AS_VALUE, _AS_TRACE = _as(ValuePart), _as(TracePart)
 
 
-class Evicted(BaseModel):
-    """Evicted pods, of how many units, and how many of them for nothing."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
-
-    pods: int
-    units: int
-    for_nothing: int
-
-
 class RunRecord(BaseModel):
     """The result of one run; null is not known. All of the second part is null where ``error`` says why.
 
@@ -133,7 +123,7 @@ class RunRecord(BaseModel):
     weight_proved_by: str | None = None
     objective: list[Annotated[ValuePart, *_AS_VALUE]] = []
     violations: dict[str, int] = {}
-    victims: Evicted | None = None
+    victims: dict[str, int] | None = None
     verdict: Verdict | None = None
     termination: Termination | None = None
     seconds_to_first: float | None = None

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -395,7 +395,7 @@ def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any
         "weight_proved_by": weight.proved_by,
         "objective": [ValuePart.of(each) for each in objective],
         "violations": in_order(broken),
-        "victims": asdict(told) if told is not None else None,
+        "victims": told.as_dict() if told is not None else None,
         "verdict": None if broken else verdict,
         "termination": Termination.FINISHED,
         "notes": list(said.notes),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -30,19 +30,9 @@ __all__ = ["preempt"]
 _MOST_DOMAINS = 8
 
 
-class _VictimBundle(NamedTuple):
-    """Pods of one job in a HyperNode that go together; ``safe``: the job stays ready without them."""
-
-    safe: bool
-    priority: int
-    created: float
-    name: str
-    share: float
-    pods: tuple[Pod, ...]
-
-    def order(self) -> tuple[object, ...]:
-        """Smaller goes first: who breaks no gang, low priority, the youngest, the larger share of its gang."""
-        return not self.safe, self.priority, -self.created, -self.share, self.name
+#: Pods of one job in a HyperNode that go together, behind the key of their turn: who breaks no gang, low priority, the
+#: youngest, the larger share of its gang, name.
+_VictimBundle = tuple[tuple[bool, int, float, float, str], Sequence[Pod]]
 
 
 def preempt(session: Session) -> list[tuple[Key, str]]:
@@ -150,10 +140,10 @@ class _Preempt:
         need = sum((task.request for _, _, tasks in sheet.queue for task in tasks), np.zeros_like(self.state.alloc[0]))
         for domain in self._domains(job, need):
             gone = list[Pod]()
-            for bundle in sorted(self._bundles(job, domain, need), key=_VictimBundle.order):
-                for pod in bundle.pods:
+            for _, pods in sorted(self._bundles(job, domain, need), key=itemgetter(0)):
+                for pod in pods:
                     self._evict(pod)
-                gone += bundle.pods
+                gone += pods
                 if _covers(self.state.idle[self.allocate.domains.nodes[domain]].sum(axis=0), need):
                     plan = self.allocate.in_domain(job, sheet, domain)
                     if plan:
@@ -198,7 +188,7 @@ class _Preempt:
         size, created = (1, first.created) if group is None else (len(group.bound), group.created)
         taken = np.minimum(self.state.requested(pod.key for pod in pods), need)
         share = float((taken / np.maximum(need, 1)).sum()) / size
-        return _VictimBundle(safe, self._priority(first), created, str(first.key), share, tuple(pods))
+        return (not safe, self._priority(first), -created, -share, str(first.key)), pods
 
     # --------------------------------------------------------------------------------------------------------- victims
 

@@ -10,7 +10,6 @@ Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/pl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,39 +21,27 @@ if TYPE_CHECKING:
     from placer.laboratory.policies.framework import ClusterState, FloatArray, Task
     from placer.laboratory.policies.volcano.jobs import JobInfo
 
-__all__ = ["Overcommit", "Proportion", "enqueue"]
+__all__ = ["Proportion", "enqueue"]
 
 
 #: What counts for a queue that no object describes.
 _UNKNOWN = Queue("default", {})
 #: Amounts nearer than this are the same.
 _TOLERANCE = 0.1
-_DEFAULT_FACTOR = 1.2
 _NATIVE = (CPU, "memory", PODS, "ephemeral-storage")
-
-
-@dataclass(frozen=True, slots=True)
-class Overcommit:
-    """Arguments of the plug-in: factors of the capacity, 1 or more, in all and of single resources."""
-
-    factor: float = _DEFAULT_FACTOR
-    factors: Mapping[str, float] = field(default_factory=dict)
-
-    def of(self, resource: str) -> float:
-        """The factor of a resource."""
-        return self.factors.get(resource, self.factor)
 
 
 def enqueue(
     jobs: Iterable[JobInfo],
     state: ClusterState,
-    overcommit: Overcommit | None,
+    overcommit: Mapping[str, float] | None,
     order: Callable[[JobInfo], tuple[Any, ...]],
 ) -> set[GroupKey]:
     """Jobs that are in once the action has run.
 
-    Jobs without pods, and the phase in a PodGroup's status, are unknown here. Without ``overcommit`` the plug-in is
-    off, and all are let in; ``order`` says who comes first.
+    Jobs without pods, and the phase in a PodGroup's status, are unknown here. ``overcommit`` has factors of the
+    capacity, 1 or more, of single resources, and ``""`` of all others; without it the plug-in is off, and all are let
+    in. ``order`` says who comes first.
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
@@ -73,10 +60,10 @@ def enqueue(
     return found
 
 
-def _idle(state: ClusterState, overcommit: Overcommit) -> dict[str, float]:
+def _idle(state: ClusterState, overcommit: Mapping[str, float]) -> dict[str, float]:
     total, used = state.alloc.sum(axis=0).tolist(), state.used.sum(axis=0).tolist()
     rows = zip(state.resources, total, used, strict=True)
-    return {name: there * overcommit.of(name) - taken for name, there, taken in rows}
+    return {name: there * overcommit.get(name, overcommit[""]) - taken for name, there, taken in rows}
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:

@@ -39,7 +39,7 @@ from placer.laboratory.policies.volcano.jobs import (
     task_order,
 )
 from placer.laboratory.policies.volcano.queues import Proportion, enqueue
-from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
+from placer.laboratory.policies.volcano.scores import binpack, first_nodes, label_nearness, label_values, node_order
 from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from placer.laboratory.policies.volcano.topology import TopologyAware
 
@@ -201,5 +201,5 @@ def _scores(settings: VolcanoSettings, state: ClusterState) -> list[Score]:
         found.append(replace(binpack(state, resources), weight=weight))
     if settings.keys is not None:
         weight, keys = settings.keys
-        found.append(label_nearness(label_values(state, keys), FirstNodes(state), weight))
+        found.append(label_nearness(label_values(state, keys), first_nodes(state), weight))
     return found

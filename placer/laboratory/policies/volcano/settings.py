@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.topology import TopologyWeights
 from placer.legible import found_like
 
@@ -100,7 +99,7 @@ _OFF = ("predicate.ProportionalEnable", "predicate.GPUSharingEnable", "predicate
 _NODE_ORDER = {"leastrequested": 1, "mostrequested": 0, "balancedresource": 1}
 _BINPACK = "binpack"
 _HYPERNODE = "hypernode.binpack"
-_OVERCOMMIT = "overcommit-factor"
+_OVERCOMMIT, _FACTOR = "overcommit-factor", 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class VolcanoSettings:
     keys
         Weight of network-topology and its labels, nearest first; without labels HyperNodes stand for them. None: off.
     overcommit
-        Its factors; None: off.
+        Factors of resources, ``""`` for all others; None: off.
     """
 
     actions: frozenset[str]
@@ -136,7 +135,7 @@ class VolcanoSettings:
     binpack: tuple[int, Mapping[str, int]]
     topology: TopologyWeights | None
     keys: tuple[int, tuple[str, ...]] | None
-    overcommit: Overcommit | None
+    overcommit: Mapping[str, float] | None
 
 
 def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSettings:
@@ -290,16 +289,16 @@ def _binpack(plugin: _Plugin | None) -> tuple[int, Mapping[str, int]]:
     return int(plugin.number(f"{_BINPACK}.weight", 1)), plugin.resources(_BINPACK)
 
 
-def _overcommit(plugin: _Plugin | None) -> Overcommit | None:
+def _overcommit(plugin: _Plugin | None) -> Mapping[str, float] | None:
     if plugin is None or not plugin.on("enqueue"):
         return None
-    default, prefix = Overcommit().factor, f"{_OVERCOMMIT}."
-    keys = [key for key in plugin.arguments if key.startswith(_OVERCOMMIT)]
-    factors = {key: plugin.number(key, default, whole=False) for key in keys}
+    keys = {_OVERCOMMIT, *(key for key in plugin.arguments if key.startswith(_OVERCOMMIT))}
+    factors = {key: plugin.number(key, _FACTOR, whole=False) for key in sorted(keys)}
     # A factor below 1 is the default, also one of a single resource.
-    factors = {key: factor if factor >= 1 else default for key, factor in factors.items()}
-    single = {key.removeprefix(prefix): factor for key, factor in factors.items() if key.startswith(prefix)}
-    return Overcommit(factors.get(_OVERCOMMIT, default), single)
+    return {
+        key.removeprefix(_OVERCOMMIT).removeprefix("."): factor if factor >= 1 else _FACTOR
+        for key, factor in factors.items()
+    }
 
 
 def _topology(plugin: _Plugin | None) -> TopologyWeights | None:
