@@ -161,8 +161,6 @@ class Proposal:
     peak_memory: int = 0
 
 
-# ------------------------------------------------------------------------------------------------- what was written
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FUNCTION = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
 _EXPECTED = "package.module:function, or the file of a Placement or of v1 Bindings"
@@ -268,9 +266,6 @@ def _examined(target: str, folder: str) -> tuple[str, str]:
         return "", f"the process that imported {target} ended with {ended.detail}"
     digest, fault = ended.value
     return digest, fault
-
-
-# ---------------------------------------------------------------------------------------------------------- functions
 
 
 def examine(target: str, folder: str, emit: Callable[[Any], None]) -> tuple[str, str]:  # noqa: ARG001  # nothing to tell
@@ -464,8 +459,6 @@ def _kind(value: object) -> str:
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
-
-# -------------------------------------------------------------------------------------------------------------- files
 
 #: How a bound is told apart that a file states from one that was proved in this call.
 STATED = "stated in"

@@ -201,17 +201,11 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- GPUs
-
-
 def _allocation_ratio(outcome: Outcome) -> float | None:
     instance = outcome.instance
     total = sum(gpus_in(node.allocatable) for node in instance.nodes.values())
     held = sum(gpus_in(held) for name, held in instance.held.items() if name in instance.nodes)
     return (held + gpus_placed(outcome)) / total if total else None
-
-
-# --------------------------------------------------------------------------------------------------------------- gangs
 
 
 def _gangs(outcome: Outcome) -> Iterable[Group]:

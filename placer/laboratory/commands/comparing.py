@@ -304,9 +304,6 @@ def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
             terminal.print(f"  {rule}: {escape(legible(row.examples[rule]))}{more}")
 
 
-# ------------------------------------------------------------------------------------------------------------ figures
-
-
 #: What stands above a column of the first table to what stands in it; one of these is of words.
 _VICTIMS = "victims\n(for nothing)"
 _VICTIMS_SAY = (
@@ -359,9 +356,6 @@ def _of_bound(row: ComparisonRow) -> str:
     return f"{weight.value.value / weight.bound.value:.2%}{mark}"
 
 
-# ------------------------------------------------------------------------------------------------------------- values
-
-
 def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
     for index, judged in enumerate(rows[0].objective):
         value, bound = judged.value, _bound(rows, index)
@@ -393,9 +387,6 @@ def _bound(rows: Sequence[ComparisonRow], index: int) -> int | None:
     """The bound of the first value is the same in all rows, further down only in those as good as the best."""
     judged = (row.objective[index].bound for row in rows)
     return next((bound.value for bound in judged if bound is not None), None)
-
-
-# ------------------------------------------------------------------------------------------------------------- groups
 
 
 def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Console, selected: Selection) -> None:

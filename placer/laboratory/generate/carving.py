@@ -186,14 +186,8 @@ def _graded(sizes: Sequence[int], uneven: bool) -> Iterator[tuple[int, int]]:
         yield from [(size, 0)] * (count - 2 * pairs)
 
 
-class _SubgroupShape(NamedTuple):
-    kind: Slot
-    size: int
-
-
-class _Subgroup(NamedTuple):
-    leaf: int
-    nodes: tuple[int, ...]
+#: Kind of slot and size of subgroups, to the nodes of each that is in no gang yet.
+_Pool = dict[tuple[Slot, int], list[tuple[int, ...]]]
 
 
 def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
@@ -219,13 +213,13 @@ def _tier_weights(mix: GangMix) -> list[float]:
     return above if sum(above) else [0.0] * (len(above) - 1) + [1.0]
 
 
-def _cut_leaves(slots: FreeSlots, mix: GangMix) -> dict[_SubgroupShape, list[_Subgroup]]:
-    pool: dict[_SubgroupShape, list[_Subgroup]] = defaultdict(list)
+def _cut_leaves(slots: FreeSlots, mix: GangMix) -> _Pool:
+    pool: _Pool = defaultdict(list)
     for leaf in range(slots.fabric.domains(1)):
         if slots.source.chance(mix.tight):
             for kind, count in sorted(slots.counts[0][leaf].items()):
                 for size in _subgroup_sizes(count, mix.subgroup_sizes, slots.source):
-                    pool[_SubgroupShape(kind, size)].append(_Subgroup(leaf, slots.take(1, leaf, (kind,), size)))
+                    pool[kind, size].append(slots.take(1, leaf, (kind,), size))
     return pool
 
 
@@ -234,35 +228,28 @@ def _subgroup_sizes(count: int, sizes: tuple[int, ...], source: RandomSource) ->
     return source.summands(max(total for total in range(count + 1) if reach[total]), sizes, reach)
 
 
-def _drawn_domain(slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int) -> int:
+def _drawn_domain(slots: FreeSlots, pool: _Pool, tier: int) -> int:
     shapes = sorted(pool)
     shape = slots.source.weighted(shapes, [len(pool[shape]) for shape in shapes])
-    return _domain_of(slots, tier, slots.source.pick(pool[shape]))
+    return slots.fabric.domain(tier, slots.source.pick(pool[shape])[0])
 
 
-def _domain_of(slots: FreeSlots, tier: int, block: _Subgroup) -> int:
-    return slots.fabric.domain(tier, block.nodes[0])
-
-
-def _waiting_subgroups(
-    slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int, domain: int
-) -> dict[_SubgroupShape, list[_Subgroup]]:
+def _waiting_subgroups(slots: FreeSlots, pool: _Pool, tier: int, domain: int) -> _Pool:
     found = {
-        shape: [block for block in blocks if _domain_of(slots, tier, block) == domain] for shape, blocks in pool.items()
+        shape: [block for block in blocks if slots.fabric.domain(tier, block[0]) == domain]
+        for shape, blocks in pool.items()
     }
     return {shape: blocks for shape, blocks in sorted(found.items()) if blocks}
 
 
-def _tight_part(
-    slots: FreeSlots, mix: GangMix, pool: dict[_SubgroupShape, list[_Subgroup]], home: tuple[int, int], role: str
-) -> GangPart:
+def _tight_part(slots: FreeSlots, mix: GangMix, pool: _Pool, home: tuple[int, int], role: str) -> GangPart:
     tier, domain = home
     near = _waiting_subgroups(slots, pool, tier, domain)
-    weights = [len(blocks) * shape.size * shape.kind.gpus for shape, blocks in near.items()]
+    weights = [len(blocks) * size * kind.gpus for (kind, size), blocks in near.items()]
     shape = slots.source.weighted(list(near), weights)
-    kind = shape.kind
+    kind, size = shape
     low, high = span(mix, slots.fabric, tier, kind.gpus)
-    number = max(1, int(slots.source.log_between(low, high + 0.999)) // shape.size)
+    number = max(1, int(slots.source.log_between(low, high + 0.999)) // size)
     blocks = slots.source.shuffled(near[shape])[:number]
     for block in blocks:  # equal ones may wait on one node, so each is taken once
         pool[shape].remove(block)
@@ -274,8 +261,8 @@ def _tight_part(
         gpus=kind.gpus,
         grade=kind.grade,
         node_type=kind.node_type if selects else None,
-        blocks=tuple(block.nodes for block in blocks),
-        sub_size=shape.size,
+        blocks=tuple(blocks),
+        sub_size=size,
         sub_tier=1,
     )
 

@@ -23,7 +23,6 @@ from placer.laboratory.generate.carving import (
 from placer.laboratory.generate.objects import (
     GPU,
     GROUP,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
@@ -32,12 +31,12 @@ from placer.laboratory.generate.objects import (
     most_pods,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_group,
     pod_object,
     priority_class,
     queue,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import GangMix, option, options_of, whole
@@ -122,9 +121,6 @@ class ClosOptions(GangMix):
     def nodes(self) -> int:
         """Number of nodes."""
         return self.leaf_size * self.leaves_per_spine * self.spines
-
-
-# ------------------------------------------------------------------------------------------------------- the families
 
 
 def planted(options: PlantedOptions) -> Generated:
@@ -280,9 +276,6 @@ def _running_pod(namespace: str, name: str, target: str, room: dict[str, str]) -
     }
 
 
-# -------------------------------------------------------------------------------------------------------- the cluster
-
-
 @dataclass(frozen=True)
 class Cluster:
     """A fabric and the names of its nodes and domains (by tier); names say nothing of the layout."""
@@ -323,9 +316,6 @@ def name_cluster(fabric: Fabric, source: RandomSource) -> Cluster:
     words = TIER_NAMES[fabric.tiers]
     domains = [names_by_chance(word, fabric.domains(tier), source) for tier, word in enumerate(words[:-1], start=1)]
     return Cluster(fabric, names_by_chance("node", fabric.nodes, source), (*domains, (words[-1],)))
-
-
-# ----------------------------------------------------------------------------------------------------------- the jobs
 
 
 @dataclass(frozen=True)
@@ -408,12 +398,10 @@ def write_jobs(
     for job in ordered:
         members = [member for part in job.gang.parts for member in _members(job, part, source)]
         spots = set(source.shuffled(range(len(members)))[: job.running])
-        for index, (pod, number) in enumerate(members):
-            pods.append(pod)
-            if index in spots:
-                run_on(pod, cluster.nodes[number])
-            elif job.name in fits:
-                cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
+        into = cut if job.name in fits else {}
+        pods += [
+            plant_pod(pod, cluster.nodes[number], index in spots, into) for index, (pod, number) in enumerate(members)
+        ]
     last = [priority_class(LAST, -100)] if any(job.priority == LAST for job in jobs) else []
     documents = [*last, *_classes_and_queues(planted, mix), *map(_pod_group, ordered), *by_name(pods)]
     return documents, dict(sorted(cut.items()))

@@ -194,8 +194,6 @@ class _RackedCluster:
             self.run(left[:size], priority=self.source.pick(classes), limited=self.source.chance(0.5), kept=kept)
             del left[:size]
 
-    # ------------------------------------------------------------------------------------------------- what is written
-
     def pods(self, gang: _RackGang) -> tuple[Key, ...]:
         count = len(gang.nodes) * self.options.node_pods
         return tuple(Key(NAMESPACE, named(gang.name, number, count)) for number in range(count))

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from placer.instance import Key
 from placer.laboratory.generate.carving import (
     TIER_NAMES,
     CarvedGang,
@@ -37,14 +35,13 @@ from placer.laboratory.generate.clos_fabric import (
 )
 from placer.laboratory.generate.objects import (
     GROUP,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
     names_by_chance,
+    plant_pod,
     pod_object,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import GangMix, listed, option
@@ -102,17 +99,14 @@ def neighbours(options: NeighbourOptions) -> Generated:
     of_jobs = [document for document in documents if document["kind"] == "Pod"]
     for pod in of_jobs:
         queue.put_affinity(pod, fabric)
-    pods = list[Document]()
+    pods: list[Document] = []
     for app in queue.apps:
-        for pod, number in _app_pods(app, fabric, mix):
-            pods.append(pod)
-            if app.runs:
-                run_on(pod, cluster.nodes[number])
-            else:
-                cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
+        pods += [plant_pod(pod, cluster.nodes[number], app.runs, cut) for pod, number in _app_pods(app, fabric, mix)]
     running = list(running_services(cluster, mix.services))
     documents = [*cluster.documents(mix, spare_room(mix)), *documents, *by_name(pods), *running]
-    documents = _racks_by_label(documents, fabric) if mix.by_label else documents
+    documents = (
+        [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"] if mix.by_label else documents
+    )
     attracted = _attracted(of_jobs)
     planted = dict(sorted(cut.items(), key=lambda item: (item[0].name in attracted, item)))
     return Generated(documents, planted, _summary(queue, len(planted), len(running), mix))
@@ -120,10 +114,6 @@ def neighbours(options: NeighbourOptions) -> Generated:
 
 def _attracted(pods: Sequence[Document]) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods if "podAffinity" in pod["spec"].get("affinity", ())}
-
-
-def _racks_by_label(documents: Sequence[Document], fabric: Fabric) -> list[Document]:
-    return [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
 
 
 def _by_label(document: Document, fabric: Fabric) -> Document:
@@ -160,9 +150,6 @@ def _summary(queue: _CutQueue, planted: int, services: int, mix: NeighbourOption
     }
 
 
-# ---------------------------------------------------------------------------------------------------------- the queue
-
-
 @dataclass(frozen=True)
 class App:
     """Pods in no gang, spread over the domains of a tier, or :data:`HOSTS`; all or none of them run."""
@@ -173,11 +160,8 @@ class App:
     runs: bool = False
 
 
-class Neighbour(NamedTuple):
-    """The workload that a gang must be near, by a label of its pods, and the tier of their common domain."""
-
-    label: Label
-    tier: int
+#: The workload that a gang must be near, by a label of its pods, and the tier of their common domain.
+Neighbour = tuple[Label, int]
 
 
 @dataclass(frozen=True)
@@ -193,7 +177,8 @@ class _CutQueue:
         job, terms = pod["metadata"]["labels"][JOB], {}
         neighbour = self.near.get((JOB, job))
         if neighbour is not None:
-            terms["podAffinity"] = _term(_key(neighbour.tier, fabric), neighbour.label)
+            label, tier = neighbour
+            terms["podAffinity"] = _term(_key(tier, fabric), label)
         if job in self.apart:
             terms["podAntiAffinity"] = _term(_key(HOSTS, fabric), (JOB, job))
         if terms:
@@ -222,9 +207,6 @@ def _app_pods(app: App, fabric: Fabric, mix: NeighbourOptions) -> Iterator[tuple
         found = pod_object(f"{app.name}-{index}", APP, containers, labels={APP: app.name})
         found["spec"]["topologySpreadConstraints"] = [spread]
         yield found, number
-
-
-# -------------------------------------------------------------------------------------------------------- cutting it
 
 
 def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _CutQueue:
@@ -319,11 +301,11 @@ def _near(
         if len(found) >= mix.near * len(jobs):
             break
         none = {label, *found}
-        choices = (Neighbour(source.pick(others), each.tier) for each in homes if (others := each.around(label, none)))
+        choices = ((source.pick(others), each.tier) for each in homes if (others := each.around(label, none)))
         neighbour = None if label in wanted else next(choices, None)
         if neighbour is not None:
             found[label] = neighbour
-            wanted.add(neighbour.label)
+            wanted.add(neighbour[0])
     return found
 
 

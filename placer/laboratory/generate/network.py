@@ -23,10 +23,10 @@ from placer.laboratory.generate.objects import (
     named,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_group,
     pod_object,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import FamilyOptions, listed, option
@@ -83,12 +83,12 @@ def network(options: NetworkOptions) -> Generated:
     regions = draw_regions(mix.regions, mix.zones, mix.nodes, RandomSource(mix.seed, "land"))
     source = RandomSource(mix.seed, "applications")
     applications = [_application(mix, source) for _ in range(mix.app_groups)]
-    planting = plant(applications, regions, mix, RandomSource(mix.seed, "places"))
-    limits = draw_limits(applications, planting, regions, mix.tight, RandomSource(mix.seed, "limits"))
+    places, room = plant(applications, regions, mix, RandomSource(mix.seed, "places"))
+    limits = draw_limits(applications, places, regions, mix.tight, RandomSource(mix.seed, "limits"))
     source = RandomSource(mix.seed, "objects")
     shares = running_shares(len(applications), mix.running, mix.anchored, source)
     gangs = [source.chance(mix.gangs) for _ in applications]
-    documents, planted = _documents(applications, planting, limits, regions, mix, shares, gangs, source)
+    documents, planted = _documents(applications, places, room, limits, regions, mix, shares, gangs, source)
     pods = sum(sum(each.replicas) for each in applications)
     summary = {
         "nodes": mix.nodes,
@@ -105,8 +105,6 @@ def network(options: NetworkOptions) -> Generated:
     }
     return Generated(documents, planted, summary)
 
-
-# -------------------------------------------------------------------------------------------------------- the regions
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -234,8 +232,6 @@ class Racks:
         return f"{name}-rack-{rack}", name, regions.regions[regions.region(zone)], TIERS[-1]
 
 
-# --------------------------------------------------------------------------------------------------- the applications
-
 #: Sizes of a pod in units (half a core and 1 GiB), the small ones more often.
 SIZES = (1, 1, 1, 2, 2, 4)
 #: What a call may need, in Mbit/s.
@@ -305,36 +301,21 @@ def _walk(parents: list[int]) -> Iterator[int]:
 ZONES_EACH = 3
 
 
-@dataclass(frozen=True)
-class Planting:
-    """The node of each pod, by application and workload; and units of the fullest node, which every node has to
-    have.
-    """
-
-    nodes: tuple[tuple[tuple[int, ...], ...], ...]
-    room: int
-
-    @property
-    def pods(self) -> int:
-        """Pods of the node that has the most."""
-        return max(Counter(chain.from_iterable(chain.from_iterable(self.nodes))).values())
-
-
-class _Replica(NamedTuple):
-    application: int
-    workload: int
-    replica: int
+#: By application and workload the node of each pod.
+Places = tuple[tuple[tuple[int, ...], ...], ...]
+#: A pod: application, workload, number among its replicas.
+_Replica = tuple[int, int, int]
 
 
 def plant(
     applications: Sequence[GeneratedApplication], regions: Regions, mix: NetworkOptions, source: RandomSource
-) -> Planting:
-    """Give every pod a node."""
+) -> tuple[Places, int]:
+    """Give every pod a node; also the units of the fullest node, which every node has to have."""
     loads = [0] * len(regions.zones)
     waiting: list[list[_Replica]] = [[] for _ in regions.zones]
     for number, application in enumerate(applications):
         for replica, zone in _zones(number, application, regions, mix, loads, source):
-            loads[zone] += application.units[replica.workload]
+            loads[zone] += application.units[replica[1]]
             waiting[zone].append(replica)
     sizes = [application.units for application in applications]
     room = max(max(units) for units in sizes)
@@ -342,12 +323,12 @@ def plant(
         room += 1
     nodes = tuple(
         tuple(
-            tuple(found[_Replica(number, workload, replica)] for replica in range(replicas))
+            tuple(found[number, workload, replica] for replica in range(replicas))
             for workload, replicas in enumerate(application.replicas)
         )
         for number, application in enumerate(applications)
     )
-    return Planting(nodes, room)
+    return nodes, room
 
 
 def _zones(
@@ -365,7 +346,7 @@ def _zones(
         others = [zone for zone in regions.zones_of(regions.region(home)) if zone != home]
         second = source.pick(others) if others and source.chance(mix.apart) else home
         for replica in range(application.replicas[workload]):
-            yield _Replica(number, workload, replica), second if replica % 2 else home
+            yield (number, workload, replica), second if replica % 2 else home
 
 
 def _homes(regions: Regions, wide: bool, loads: Sequence[int], source: RandomSource) -> list[int]:
@@ -387,7 +368,8 @@ def _packed(
         free = dict.fromkeys(regions.nodes_of(zone), room)
         here = next(iter(free))
         for replica in waiting_here:
-            units = sizes[replica.application][replica.workload]
+            application, workload, _ = replica
+            units = sizes[application][workload]
             if free[here] < units:
                 here = max(free, key=lambda node: free[node])
             if free[here] < units:
@@ -413,7 +395,7 @@ class NetworkLimits:
 
 def draw_limits(
     applications: Sequence[GeneratedApplication],
-    planting: Planting,
+    places: Places,
     regions: Regions,
     tight: float,
     source: RandomSource,
@@ -428,7 +410,7 @@ def draw_limits(
     total = 0
     largest = max(regions.costs.values(), default=0)
     costs: list[tuple[int, ...]] = []
-    for application, nodes in zip(applications, planting.nodes, strict=True):
+    for application, nodes in zip(applications, places, strict=True):
         allowed: list[int] = []
         for call in application.calls:
             near, links = _ways(regions, nodes[call.caller], nodes[call.called])
@@ -454,9 +436,6 @@ def _ways(regions: Regions, callers: Sequence[int], called: Sequence[int]) -> tu
     return near, Counter(link for _, _, link in pairs if link is not None)
 
 
-# -------------------------------------------------------------------------------------------------------- the objects
-
-
 GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 CONFIG_MAP = "netperf-metrics"
@@ -466,7 +445,8 @@ UNIT = (500, 1024)
 
 def _documents(
     applications: Sequence[GeneratedApplication],
-    planting: Planting,
+    places: Places,
+    room: int,
     limits: NetworkLimits,
     regions: Regions,
     mix: NetworkOptions,
@@ -490,23 +470,19 @@ def _documents(
     pod_groups: list[Document] = []
     planted: dict[Key, str] = {}
     for number, application in enumerate(applications):
-        name, nodes = names[number], planting.nodes[number]
+        name, nodes = names[number], places[number]
         groups.append(_app_group(name, application, limits.costs[number], source.pick(tuple(ALGORITHMS))))
         members = list(_pods(name, application, nodes, regions, gang=gangs[number]))
         going = set(source.shuffled(range(len(members)))[: math.ceil(running[number] * len(members))])
-        for index, (pod, node) in enumerate(members):
-            pods.append(pod)
-            if index in going:
-                run_on(pod, node)
-            else:
-                planted[Key(NAMESPACE, pod["metadata"]["name"])] = node
+        pods += [plant_pod(pod, node, index in going, planted) for index, (pod, node) in enumerate(members)]
         if gangs[number]:
             tier = racks.tier(chain.from_iterable(nodes))
             limit = tier if limits.tight_tiers[number] else min(tier + 1, len(TIERS))
             wanted = {"mode": "hard", "highestTierAllowed": limit}
             pod_groups.append(pod_group(name, {"minMember": len(members), "networkTopology": wanted}, bool(going)))
+    there = Counter(node for application in places for nodes in application for node in nodes)
     documents = [
-        *by_name(_nodes(regions, math.ceil(planting.room / mix.fill), planting.pods)),
+        *by_name(_nodes(regions, math.ceil(room / mix.fill), max(there.values()))),
         *by_name(racks.documents() if any(gangs) else ()),
         _network_topology(regions, limits),
         _config_map(regions),

@@ -9,7 +9,6 @@ from placer.instance import Key
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from placer.laboratory.generate.objects import (
     GPU,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
@@ -17,9 +16,9 @@ from placer.laboratory.generate.objects import (
     most_pods,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_object,
     requests,
-    run_on,
 )
 from placer.laboratory.generate.options import FamilyOptions, listed, option, whole
 from placer.laboratory.generate.random_source import RandomSource
@@ -73,8 +72,8 @@ def numa(options: NumaOptions) -> Generated:
     kinds, source = RandomSource(mix.seed, "nodes"), RandomSource(mix.seed, "pods")
     filled = [_fill(_kind(mix, kinds), mix, source) for _ in range(mix.nodes)]
     documents, planted = _documents(filled, mix, RandomSource(mix.seed, "objects"))
-    pods = [pod for node in filled for pod in node.pods]
-    zones = sum(node.kind.zones for node in filled)
+    pods = [pod for _, there in filled for pod in there]
+    zones = sum(kind.zones for kind, _ in filled)
     summary = {
         "nodes": mix.nodes,
         "zones": zones,
@@ -87,9 +86,6 @@ def numa(options: NumaOptions) -> Generated:
         "podsPlanted": len(planted),
     }
     return Generated(documents, planted, summary)
-
-
-# ------------------------------------------------------------------------------------------------- filling the nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +126,16 @@ class ZonePart:
 FilledPod = tuple[ZonePart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilledNode:
-    """A node and its pods, in an order in which its kubelet admits them."""
+#: A node and its pods, in an order in which its kubelet admits them.
+FilledNode = tuple[NodeShape, Sequence[FilledPod]]
 
-    kind: NodeShape
-    pods: tuple[FilledPod, ...]
 
-    def after(self, count: int) -> list[Resources]:
-        """The rest of each zone once the first ``count`` pods are there."""
-        manager = TopologyManager(self.kind.numa())
-        if _first_refused(manager, self.pods[:count]) is not None:
-            raise AssertionError("the order was tried")
-        return [zone.available for zone in manager.after().zones]
+def _left(kind: NodeShape, pods: Sequence[FilledPod]) -> list[Resources]:
+    """The rest of each zone once the pods are there."""
+    manager = TopologyManager(kind.numa())
+    if _first_refused(manager, pods) is not None:
+        raise AssertionError("the order was tried")
+    return [zone.available for zone in manager.after().zones]
 
 
 def _first_refused(manager: TopologyManager, pods: Iterable[FilledPod]) -> int | None:
@@ -168,7 +161,7 @@ def _fill(kind: NodeShape, mix: NumaOptions, source: RandomSource) -> FilledNode
     parts = [both] if wide else []
     for zone in range(2 if wide else 0, kind.zones):
         parts += _cut(kind, zone, mix, source)
-    return FilledNode(kind, tuple(_in_order(kind, _paired(parts, kind.scope, mix.pairs, source))))
+    return kind, _in_order(kind, _paired(parts, kind.scope, mix.pairs, source))
 
 
 def _in_order(kind: NodeShape, pods: list[FilledPod]) -> list[FilledPod]:
@@ -215,43 +208,36 @@ def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomS
     return pods
 
 
-# ------------------------------------------------------------------------------------------------------------ objects
-
-
 def _documents(
     filled: Sequence[FilledNode], mix: NumaOptions, source: RandomSource
 ) -> tuple[list[Document], dict[Key, str]]:
     names = names_by_chance("node", len(filled), source)
-    count = sum(len(node.pods) for node in filled)
+    count = sum(len(there) for _, there in filled)
     pod_names = iter(names_by_chance("pod", count, source))
     ages = iter(source.shuffled(range(count)))
     nodes: list[Document] = []
     zones: list[Document] = []
     pods: list[Document] = []
     planted: dict[Key, str] = {}
-    for name, node in zip(names, filled, strict=True):
-        runs = int(mix.running * len(node.pods))
-        nodes.append(_node(name, node))
-        zones.append(_topology(name, node.kind, node.after(runs)))
-        seconds = [next(ages) for _ in node.pods]
+    for name, (kind, there) in zip(names, filled, strict=True):
+        runs = int(mix.running * len(there))
+        nodes.append(_node(name, kind, len(there)))
+        zones.append(_topology(name, kind, _left(kind, there[:runs])))
+        seconds = [next(ages) for _ in there]
         if source.chance(mix.in_order):
             seconds.sort()
-        for number, (parts, second) in enumerate(zip(node.pods, seconds, strict=True)):
+        for number, (parts, second) in enumerate(zip(there, seconds, strict=True)):
             rooms = [requests(part.gpus, part.cores * 1000, part.memory) for part in parts]
             containers = [(f"c{index}", room) for index, room in enumerate(rooms)]
-            pods.append(pod_object(next(pod_names), "job", containers, creationTimestamp=created(second)))
-            if number < runs:
-                run_on(pods[-1], name)
-            else:
-                planted[Key(NAMESPACE, pods[-1]["metadata"]["name"])] = name
+            pod = pod_object(next(pod_names), "job", containers, creationTimestamp=created(second))
+            pods.append(plant_pod(pod, name, number < runs, planted))
     return [*by_name(nodes), *by_name(zones), *by_name(pods)], planted
 
 
-def _node(name: str, filled: FilledNode) -> Document:
-    kind = filled.kind
+def _node(name: str, kind: NodeShape, pods: int) -> Document:
     cores = kind.zones * kind.cores
     room = requests(kind.zones * kind.gpus, cores * 1000, cores * MEMORY_PER_CORE)
-    return node_object(name, {}, room | {"pods": most_pods(len(filled.pods))})
+    return node_object(name, {}, room | {"pods": most_pods(pods)})
 
 
 def _topology(name: str, kind: NodeShape, rooms: Sequence[Resources]) -> Document:

@@ -26,6 +26,7 @@ __all__ = [
     "named",
     "names_by_chance",
     "node_object",
+    "plant_pod",
     "pod_group",
     "pod_object",
     "priority_class",
@@ -140,6 +141,15 @@ def run_on(document: Document, target: str) -> None:
     """Let a pending Pod run on a node."""
     document["spec"]["nodeName"] = target
     document["status"] = {"phase": "Running"}
+
+
+def plant_pod(document: Document, target: str, runs: bool, planted: dict[Key, str]) -> Document:
+    """Let a pending Pod run on the node that it was planted on, or note that node."""
+    if runs:
+        run_on(document, target)
+    else:
+        planted[Key(NAMESPACE, document["metadata"]["name"])] = target
+    return document
 
 
 def pod_group(name: str, spec: Document, running: bool, **metadata: Any) -> Document:

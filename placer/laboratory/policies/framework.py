@@ -166,8 +166,6 @@ class ClusterState:
             found.append(Task(index, pod, *vectors[pod.requests], eligible))
         return found
 
-    # ------------------------------------------------------------------------------------------------------- as it is
-
     @property
     def used(self) -> IntArray:
         """Amounts that pods take of each node, shape (nodes, resources)."""
@@ -195,8 +193,6 @@ class ClusterState:
             return np.ones(len(nodes), dtype=bool)
         taken = (self.ports.get(int(node), ()) for node in nodes)
         return np.array([not any(one.clashes(other) for one in mine for other in there) for there in taken], dtype=bool)
-
-    # ------------------------------------------------------------------------------------------------------- changing
 
     def assume(self, task: Task, node: int) -> None:
         """Let a pod take its room."""

@@ -147,9 +147,6 @@ class PodByPod:
         return settlement
 
 
-# ------------------------------------------------------------------------------------------------------------ plug-ins
-
-
 def filters_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> list[Filter]:
     """Filters of upstream's own plug-ins that a profile has on.
 

@@ -182,9 +182,6 @@ _PER_ZONE: Mapping[str, ZoneScore] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------ LeastNUMANodes
-
-
 def _least_zones(ask: Ask, zones: NodeZones) -> int:
     rooms = [dict(room) for room in zones.rooms]
     found: list[tuple[tuple[int, ...], bool]] = []

@@ -147,8 +147,6 @@ class Allocate:
         self._subjob, self._anchor = subjob, None
         return self.step.choose(task, self.state.everywhere)
 
-    # ---------------------------------------------------------------------------------------------------------- moves
-
     def do(self, job: JobInfo, move: Move, sign: int = 1) -> None:
         """Carry out a move, or (sign -1) take it back."""
         if move.waits:
@@ -165,8 +163,6 @@ class Allocate:
         """Take moves back, last one first."""
         for move in reversed(moves):
             self.do(job, move, -1)
-
-    # ---------------------------------------------------------------------------------------------------------- tries
 
     def for_job(self, job: JobInfo, worksheet: Worksheet) -> list[Move]:
         """Place a job's next pods; its worksheet and anchors follow. No moves: nothing worked."""
@@ -353,8 +349,6 @@ class Allocate:
     def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
         now = feasible[self.state.fits(task, feasible)] if self.state.any_releasing else feasible
         return Move(subjob, task, self.step.best(task, now if len(now) else feasible), not len(now))
-
-    # --------------------------------------------------------------------------------------------------------- choice
 
     def _gradients(self, job: JobInfo, subjob: SubJob | None, within: int) -> list[list[int]]:
         if self.topology is None:

@@ -269,8 +269,6 @@ class JobInfo:
         """Roles of which a pod of the subjob found no node in this try."""
         return {task.pod.role for task, where in self.failed.items() if where is subjob}
 
-    # ------------------------------------------------------------------------------------------------------- changing
-
     def place(self, subjob: SubJob, task: Task, node: int, sign: int = 1) -> None:
         """Count a pod as placed, or (sign -1) as pending again."""
         subjob.occupied += sign
@@ -289,9 +287,6 @@ class JobInfo:
 def is_best_effort(task: Task) -> bool:
     """Whether a pod requests nothing: it waits for the action backfill, and counts as placed for its gang."""
     return all(name == PODS for name in task.pod.requests)
-
-
-# ------------------------------------------------------------------------------------------------------------- reading
 
 
 def read_jobs(state: ClusterState, domains: HyperNodesInfo) -> list[JobInfo]:

@@ -60,8 +60,6 @@ class _Preempt:
         self._running = self.state.running()
         self._groups = self.state.instance.groups
 
-    # ---------------------------------------------------------------------------------------------------- pod by pod
-
     def between_jobs(self, job: JobInfo) -> None:
         moves, gone = list[Move](), list[Pod]()
         for subjob in job.subjobs:
@@ -133,8 +131,6 @@ class _Preempt:
         age = (-group.created,) if group is not None else (-pod.created,)
         return (self._priority(pod), *age, pod.priority, -pod.created)
 
-    # ------------------------------------------------------------------------------------------------ domain by domain
-
     def in_domains(self, job: JobInfo) -> None:
         sheet = Worksheet.of(job)
         need = sum((task.request for _, _, tasks in sheet.queue for task in tasks), np.zeros_like(self.state.alloc[0]))
@@ -189,8 +185,6 @@ class _Preempt:
         taken = np.minimum(self.state.requested(pod.key for pod in pods), need)
         share = float((taken / np.maximum(need, 1)).sum()) / size
         return (not safe, self._priority(first), -created, -share, str(first.key)), pods
-
-    # --------------------------------------------------------------------------------------------------------- victims
 
     def _there(self, node: int) -> Iterator[Pod]:
         return (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)

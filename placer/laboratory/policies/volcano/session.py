@@ -107,8 +107,6 @@ class Session:
         if task.pod.group in self._used:
             self._used[task.pod.group] += sign * task.request
 
-    # ---------------------------------------------------------------------------------------------------------- order
-
     def job_order(self, job: JobInfo) -> tuple[Any, ...]:
         """JobOrderFn: by the plug-ins in their order, then by age, then by name."""
         keys: Mapping[str, Any] = {"priority": -job_priority(job.group), "gang": job.ready(), "drf": self.share(job)}
@@ -134,8 +132,6 @@ class Session:
         for job in sorted(filled, key=lambda job: (self.proportion.share(job.queue), job.queue, *self.job_order(job))):
             mine = [(subjob, task) for subjob in job.subjobs for task in subjob.tasks if is_best_effort(task)]
             yield from (Turn(job, 0, each) for each in sorted(mine, key=lambda each: task_order(each[1])))
-
-    # ---------------------------------------------------------------------------------------------------------- tries
 
     def attempt(self, unit: Turn) -> None:
         """Place the next pods of a job: HyperNode after HyperNode where it has a limit or policies."""

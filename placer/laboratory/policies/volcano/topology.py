@@ -53,8 +53,6 @@ class TopologyAware:
         self._columns = np.array([column for column, _ in counted], dtype=np.int64)
         self._weights = np.array([weight for _, weight in counted], dtype=np.float64)
 
-    # ------------------------------------------------------------------------------------------------------ gradients
-
     def gradients(
         self, wanted: Wanted | None, anchor: int | None, within: int, request: IntArray | None
     ) -> list[list[int]]:
@@ -97,8 +95,6 @@ class TopologyAware:
         if common == highest:
             return within
         return highest if common == within else None
-
-    # --------------------------------------------------------------------------------------------------------- scores
 
     def hyper_nodes(self, subjob: SubJob, candidates: Sequence[int]) -> FloatArray:
         """HyperNodeOrder: the fuller the better where the subjob fits; of the best those with more of its pods."""
