@@ -52,7 +52,7 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Pro
 
 
 def _in_time(instance: Instance, asked: Asked, began: float) -> Proposal | None:
-    """The decision; None where a policy is late. A method keeps the limit by itself."""
+    """None where a policy is late. A method keeps the limit by itself."""
     if asked.name in METHODS or asked.time_limit is None:
         return _decide(instance, asked, began)
     return within(Deadline(began + asked.time_limit), lambda: _decide(instance, asked, began), None)
@@ -75,26 +75,23 @@ class ComparisonRow:
 
     Parameters
     ----------
-    placed_pods
-        Pending pods that get a node.
     placed_groups
         Groups, single pods included, that become ready (:attr:`placer.outcome.Outcome.made_ready`).
     objective
-        Values in the order of comparison, each with the best bound that any row proves for placements that equal this
-        one on the values above it.
+        In the order of comparison, each with the best bound that any row proves for placements that equal this one on
+        the values above it.
     weight
-        Placed weight of all priorities, micro-nodes, with the best bound of any row. It holds for placements at least
-        as good as that row's in the order of the objective.
+        Placed weight of all priorities, micro-nodes, with the best bound of any row.
     violations
-        Rule to number of violations, in the order of the rules; only broken rules.
+        Rule to number of violations; only broken rules.
     examples
         Rule to the message of its first violation.
     metrics, groups
         None and empty in a row that failed.
     notes
-        Parts of a policy's configuration that are not mimicked; findings of a placement in a file.
+        Parts of a configuration that are not mimicked; findings of a placement in a file.
     seconds
-        From having the instance to having the placement; for a function of the reader's with the import of its module.
+        From having the instance to having the placement.
     peak_memory_mib
         Of the process and its children at once; None where the system does not say.
     error
@@ -178,9 +175,9 @@ def row(instance: Instance, asked: Asked, decided: Proposal, peak: int) -> Compa
 def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     """Give every value the best bound that any row proves.
 
-    A bound of a value holds among placements that equal those of its row on the values above, so only such rows get it.
-    A bound of the weight goes to all rows: no best placement weighs more. A valid row beyond a bound that holds for it
-    gets an error, because the proof or the judge is wrong.
+    A bound of a value holds among placements that equal those of its row on the values above, so only such rows get it;
+    a bound of the weight goes to all rows. A valid row beyond a bound that holds for it gets an error, because the
+    proof or the judge is wrong.
     """
     proofs: dict[tuple[tuple[int, ...], Value], list[Bound | None]] = defaultdict(list)
     for key, judged in chain.from_iterable(map(_placed_in_order, rows)):
@@ -259,9 +256,7 @@ def compare(
     Parameters
     ----------
     names
-        Of :data:`NAMES`, and the reader's own: ``NAME=package.module:function``
-        (:class:`placer.laboratory.own_policies.PolicyFunction`) or ``NAME=FILE`` with a placement. One given twice
-        counts once.
+        Of :data:`NAMES`, and the reader's own (:mod:`placer.laboratory.own_policies`). One given twice counts once.
     time_limit, work_limit, workers
         Of each method, as :func:`placer.solve` takes them. A policy that is a second late is a row with an error.
     seed
@@ -276,7 +271,7 @@ def compare(
     Returns
     -------
     list[ComparisonRow]
-        One per name, in their order; one that fails is a row with its error.
+        One per name; one that fails is a row with its error.
 
     Raises
     ------

@@ -105,12 +105,6 @@ def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposa
     -------
     Proposal or Result
         Of a policy, not judged; of a method, verified, with its proofs.
-
-    Raises
-    ------
-    PlacerError
-        As :func:`placer.laboratory.policies.mimicry.mimic`, :func:`placer.laboratory.own_policies.propose` and
-        :func:`placer.solve` raise it.
     """
     if asked.own is not None:
         return propose(
@@ -186,7 +180,6 @@ def high_water(pid: int | str) -> int:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """The process and all below it, as long as they live."""
     yield pid
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())

@@ -42,8 +42,7 @@ class MimickedFate:
     fate
         None where the policy does not see the group.
     first
-        Groups of which it binds pods before any of this one, in its order; of a group that gets nothing all of them, up
-        to ``since``.
+        Groups of which it binds pods before any of this one; of a group that gets nothing all up to ``since``.
     since
         The first of them next to which, and those before it, the group fits no more, decided twice.
     fits_beside
@@ -221,9 +220,8 @@ class _Mimicked:
         return LoneGroup(Outcome(self.instance, Placement.of(bound)).carried_out(), key, deadline)
 
     def _shut_out(self, key: GroupKey, deadline: Deadline) -> int | None:
-        """Next to how many of the first groups the group fits no more, one fewer being few enough.
-
-        None where it fits next to none of them, or that was not decided.
+        """Next to how many of the first groups the group fits no more; None where it fits next to none, or that is
+        undecided.
         """
         low, high = 0, len(self._order)
         if not self._beside(key, low, deadline).fits().fits:

@@ -31,62 +31,21 @@ from placer.result import Bound
 from placer.score import score
 from placer.verify import verify
 
-__all__ = [
-    "OwnFunction",
-    "OwnPlacement",
-    "OwnPolicy",
-    "PolicyFunction",
-    "Proposal",
-    "load",
-    "parse",
-    "placement_from",
-    "propose",
-]
+__all__ = ["OwnFunction", "OwnPolicy", "PolicyFunction", "Proposal", "load", "parse", "placement_from", "propose"]
 
 
 class PolicyFunction(Protocol):
-    """The protocol of a function that is a policy.
+    """The protocol of a function that is a policy (models/policies.md).
 
     It gets a copy of the instance and says where pending pods go. Parameters of these names get keywords: ``seed`` (0
     .. 2^31 - 1), ``time_limit`` (seconds left; None: no limit; nothing cuts a function off) and ``workers`` (cores;
     None: all). Other parameters need defaults.
-
-    Examples
-    --------
-    First fit, which knows nothing of gangs, tiers or ports and may break their rules; verify counts that.
-
-    >>> def first_fit(instance):
-    ...     free = {name: dict(node.allocatable) for name, node in instance.nodes.items()}
-    ...     for name, held in instance.held.items():
-    ...         for resource, amount in held.items():
-    ...             free[name][resource] = free[name].get(resource, 0) - amount
-    ...     found = {}
-    ...     for pod in instance.pending:
-    ...         for name, node in instance.nodes.items():
-    ...             fits = all(free[name].get(resource, 0) >= amount for resource, amount in pod.requests.items())
-    ...             if fits and pod.constraints.admits(node):
-    ...                 for resource, amount in pod.requests.items():
-    ...                     free[name][resource] -= amount
-    ...                 found[pod.key] = name
-    ...                 break
-    ...     return found
-
-    In fits.py of the directory of the call it is ``placer compare cluster.json --policies mine=fits:first_fit,auto``.
     """
 
     def __call__(self, instance: Instance) -> Placement | Mapping[Key, str] | Mapping[str, str]:
-        """Decide.
+        """Pod to name of its node, in the order of the bindings; other pods stay pending.
 
-        Parameters
-        ----------
-        instance
-            The problem: ``nodes``, ``pending``, ``groups``, ``topology``, ``held`` ...
-
-        Returns
-        -------
-        Placement or Mapping
-            Pod to name of its node, in the order of the bindings. A pod is its key (``pod.key``, or any pair of
-            namespace and name), or ``"namespace/name"``. Pods that are left out stay pending.
+        A pod is its key (``pod.key``, or any pair of namespace and name), or ``"namespace/name"``.
         """
         ...
 
@@ -110,18 +69,8 @@ class OwnFunction:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlacement:
-    """A placement of the reader's.
-
-    Parameters
-    ----------
-    stated
-        The Placement document; None where the file has only bindings.
-    findings
-        Content of the file that is not judged.
-    strict
-        Findings are errors.
-    digest
-        SHA-256 of the file.
+    """``stated`` is the Placement document, None where the file has only bindings; ``findings`` are content that is not
+    judged.
     """
 
     file: str
@@ -269,7 +218,6 @@ def _examined(target: str, folder: str) -> tuple[str, str]:
 
 
 def examine(target: str, folder: str, emit: Callable[[Any], None]) -> tuple[str, str]:  # noqa: ARG001  # nothing to tell
-    """Import a function: its digest, and its fault, empty where it can be called."""
     try:
         function, digest = _imported(target, folder)
         _keywords(target, function, {})
@@ -368,10 +316,8 @@ def propose(
 
     Parameters
     ----------
-    seed, time_limit, workers
-        For a function that asks for them; the limit is counted from ``began``.
     began
-        ``time.monotonic()``; None: now.
+        ``time.monotonic()`` from which the limit counts; None: now.
 
     Raises
     ------
@@ -443,7 +389,7 @@ def _pair(pod: object) -> tuple[str, str]:
 
 
 def _wrong(pod: object, node: object, instance: Instance) -> Iterable[str]:
-    """Names that the instance does not have; that a pod does not wait is for verify to say (C1)."""
+    """That a pod does not wait is for verify to say (C1)."""
     if Key(*_pair(pod)) not in instance.pods:
         expected = 'the key of a pod (pod.key, or "namespace/name")' if _pair(pod) == ("", "") else "one of its pods"
         yield f"{_value(pod)} for a pod, expected {expected}"
@@ -467,7 +413,7 @@ _OTHER_INPUT = "the Placement was made for other input than this; its bounds are
 
 
 def _of_file(own: OwnPlacement, instance: Instance) -> Proposal:
-    """The placement, with the bounds that its file states; without them if it breaks a rule or the input differs."""
+    """Without stated bounds if the placement breaks a rule or the input differs."""
     said, findings = own.stated, list(own.findings)
     if said is not None and said.instance.sha256 != instance.digest:
         findings.append(Finding("PlacementOfOtherInput", own.file, f"{own.file}: {_OTHER_INPUT}"))

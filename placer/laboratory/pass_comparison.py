@@ -1,8 +1,8 @@
 """Two series of passes compared: how another version or Policy would have bound differently.
 
-A series is a folder of saved passes (``--save``), or one Placement. Passes of one name decided on the same snapshot.
-Two loops next to each other, one with ``--dry-run``, have passes at other times; a group counts where both had it
-waiting. Of a group the first pass that admits it is compared.
+A series is a folder of saved passes (``--save``), or one Placement. Passes of one name decided on the same snapshot; of
+two loops next to each other a group counts where both had it waiting. Of a group the first pass that admits it is
+compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import placer.manifests as manifests
 from placer.errors import UsageError
 from placer.saved_passes import saved_placements
 
-__all__ = ["DIFFERENCES", "PassSeries", "compare_series", "read_series"]
+__all__ = ["compare_series", "read_series"]
 
 #: What may become of a group in the second series that the first one decided otherwise, worst first.
 DIFFERENCES = (
@@ -44,7 +44,7 @@ GroupName = tuple[str, str, str]
 
 
 class Look(NamedTuple):
-    """The decision of one pass on a group; ``node`` is that of a pod in no group."""
+    """``node`` is that of a pod in no group."""
 
     when: datetime
     part: Mapping[str, Any]
@@ -73,8 +73,6 @@ class Look(NamedTuple):
 
 @dataclass(slots=True)
 class PassSeries:
-    """Passes, one after another."""
-
     source: str
     times: list[datetime] = field(default_factory=list)
     versions: set[str] = field(default_factory=set)
@@ -84,7 +82,6 @@ class PassSeries:
     moved: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, when: datetime, document: Mapping[str, Any]) -> None:
-        """Add the Placement of a pass that came after all others."""
         self.times.append(when)
         self.versions.add(str((document.get("versions") or {}).get("placer", "unknown")))
         bound = {(each["namespace"], each["pod"]): each["node"] for each in document["bindings"]}
@@ -97,7 +94,6 @@ class PassSeries:
             self.groups[name].append(Look(when, part, node))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
         dated = [when for when in self.times if when != _ONCE]
         first, last = (f"{each:%Y-%m-%dT%H:%M:%SZ}" if dated else None for each in (self.times[0], self.times[-1]))
         return {

@@ -17,18 +17,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.quantity import Resources
 
-__all__ = [
-    "GroupFate",
-    "Metrics",
-    "OfPriority",
-    "Victims",
-    "differing",
-    "excess_spans",
-    "fates",
-    "groups_gaining",
-    "measure",
-    "victims",
-]
+__all__ = ["GroupFate", "Metrics", "Victims", "differing", "fates", "groups_gaining", "measure", "victims"]
 
 
 #: A leaf HyperNode (True, its name), or a node in none, which is a leaf of its own (False, the node's name).
@@ -36,7 +25,7 @@ Leaf = tuple[bool, str]
 
 
 def excess_spans(outcome: Outcome) -> list[int]:
-    """Excess span of every PodGroup of which the placement adds a pod, in the order of the groups; at least 0 each.
+    """Excess span of every PodGroup of which the placement adds a pod.
 
     It is the number of leaves that the gang's new pods touch, less the fewest leaves that could hold them if the gang
     were alone with running pods. The fewest is exact where the pods are alike, else a lower bound.
@@ -54,9 +43,9 @@ def excess_spans(outcome: Outcome) -> list[int]:
 class _Room:
     """The room of each leaf before the placement.
 
-    For pods that are alike: the sum over the leaf's eligible nodes of how many fit, by every resource; the leaves that
-    take most come first, and the shortest prefix that takes all pods is the fewest. For pods that differ: the largest
-    of these numbers over their kinds, and of the same count with each resource summed up.
+    For pods that are alike: the sum over the leaf's eligible nodes of how many fit; the leaves that take most come
+    first, and the shortest prefix that takes all pods is the fewest. For pods that differ: the largest of these numbers
+    over their kinds, and of the same count with each resource summed up.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -102,7 +91,6 @@ class _Room:
         return known
 
     def _prefixes(self, amounts: Iterable[tuple[str, int]]) -> list[int]:
-        """Sums over the leaves with most, with two that have most, ..."""
         of_leaf: dict[Leaf, int] = defaultdict(int)
         for node, amount in amounts:
             of_leaf[self.leaf(node)] += amount
@@ -115,10 +103,6 @@ def _shortest(prefixes: Sequence[int], wanted: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OfPriority:
-    """New pods, ready groups (:attr:`placer.outcome.Outcome.made_ready`) and weights of one priority, and all pending
-    ones.
-    """
-
     priority: int
     pods: int
     pending_pods: int
@@ -135,14 +119,14 @@ class Metrics:
     Parameters
     ----------
     gpu_allocation_ratio
-        GPUs held after the placement over all GPUs, nodes that take no pods included; None without GPUs.
+        GPUs held after the placement over all GPUs; None without GPUs.
     tiers
         Tier to the share of gangs with a new pod whose placed pods have their smallest common HyperNode there, lowest
-        first. The virtual root has a tier of its own. Empty without such gangs or HyperNodes.
+        first.
     sub_group_tiers
         The same of subgroups.
     excess_span, worst_excess_span
-        Sum and maximum of :func:`excess_spans`.
+        Sum and maximum of excess spans: leaves of the new pods of a gang, less the fewest that could hold them.
     placeable
         For 1, 2, 4 and 8 GPUs; empty without GPUs.
     priorities
@@ -169,7 +153,6 @@ class Metrics:
 
 
 def camel_case(record: Any) -> dict[str, Any]:
-    """Fields of a dataclass, and of dataclasses within, under their names in camel case."""
     return asdict(record, dict_factory=lambda pairs: {_camel(name): value for name, value in pairs})
 
 

@@ -125,7 +125,6 @@ def _run_today(
     rows: Sequence[ComparisonRow],
     todays: list[ComparisonRow],
 ) -> None:
-    """The same without the *what if*; where only that mends the instance, rows that say so."""
     from placer.laboratory.compare import ComparisonRow
 
     try:
@@ -346,7 +345,6 @@ def _by_tier(row: ComparisonRow) -> str:
 
 
 def _of_bound(row: ComparisonRow) -> str:
-    """Share of the bound, marked where the bound is not one of such a placement."""
     weight = row.weight
     if weight is None or weight.bound is None:
         return "-"
@@ -427,7 +425,7 @@ def _fates(groups: list[Group], row: ComparisonRow, when: str = "") -> Column:
 
 
 def _fate(group: Group, fate: GroupFate | None) -> str:
-    """How many of its pending pods are bound; ``-`` for none, nothing where the group does not wait."""
+    """Nothing where the group does not wait."""
     if fate is None:
         return ""
     new = fate.placed - len(group.bound)

@@ -13,7 +13,7 @@ from placer.words import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["SAYS", "compare_passes"]
+__all__ = ["compare_passes"]
 
 #: Groups that are shown; ``--json`` has all.
 _SHOWN = 30

@@ -260,7 +260,6 @@ def _marked(share: str, row: Any) -> str:
 
 
 def _median(value: tuple[float, float, float, int] | None, factor: int = 1) -> str:
-    """The median and, of more than one run, its interval."""
     if value is None or value[-1] == 1:
         return _shown(value and value[0], factor)
     middle, low, high = (_shown(each, factor) for each in value[:3])

@@ -42,13 +42,10 @@ MOMENT = 0.001
 def make_figure(name: str, runs: pd.DataFrame) -> dict[str, Any]:
     """Make a figure of :data:`FIGURES`; a :class:`BadInstance` says what is missing where no run has what it shows.
 
-    Returns
-    -------
-    dict
-        ``name``; ``panels``, each with ``title``, axes ``x`` and ``y``, and ``series``; ``leftOut``, in words. An axis
-        has a ``label``, ``log``, and ``names`` of 0, 1, ..., upright, the first at the top. A series has a ``name``,
-        ``points`` with ``x``, ``y`` and an interval ``low`` to ``high``, a ``kind``: ``steps`` (each height holds up to
-        the next point), ``line``, ``points``, or ``dots`` with intervals; and ``of``, the series whose colour it has.
+    The figure has a ``name``; ``panels`` with ``title``, axes ``x`` and ``y``, and ``series``; and ``leftOut``, in
+    words. An axis has a ``label``, ``log``, and ``names`` of 0, 1, ..., upright, the first at the top. A series has
+    ``points`` with an interval ``low`` to ``high``, and a ``kind``: ``steps`` (each height holds up to the next point),
+    ``line``, ``points``, or ``dots`` with intervals. ``of`` is the series whose colour it has.
     """
     left_out: Counter[str] = Counter()
     panels = FIGURES[name](runs, left_out)
@@ -138,7 +135,6 @@ def _placed(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
 
 
 def _short(instance: str) -> str:
-    """A name that fits next to an axis: of a file without its folder and endings, of a family in short lines."""
     path = Path(instance)
     if " " not in instance and (len(path.parts) > 1 or path.suffix):
         return path.name.split(".")[0]
@@ -146,7 +142,6 @@ def _short(instance: str) -> str:
 
 
 def _size(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
-    """Each with the line of least squares in the logarithms and its slope."""
     kept = _kept(runs, left_out, FAILED, NO_SIZE, NO_SECONDS)
     nodes = _axis("nodes", log=True)
     seconds, memory = _axis("seconds of the whole call", log=True), _axis("peak memory, MiB", log=True)

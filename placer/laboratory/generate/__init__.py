@@ -1,7 +1,6 @@
 """Instances from a seed: families of clusters with a queue, for tests, benchmarks and first steps.
 
-A family is a class of options and a function from them to plain Kubernetes objects. A seed gives the same instance on
-every machine, and no instance is made to suit a method.
+A family is a class of options and a function from them to Kubernetes objects. No instance is made to suit a method.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """A Clos fabric, cut into gangs while full, so that the gangs are known to fit.
 
 Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
-subgroups (``tight``): the hardest queues, since a leaf is full only if its subgroups meet again in sizes that add up.
-Gangs of the wider tiers claim slots, largest first, each inside one domain of its tier; gangs of tier 1 share the rest.
-Slots too few for a gang go to the next tier, so that none is left.
-
-CPU and memory of the pods are in proportion to their GPUs, or stray from it while every node still holds its pods.
+subgroups (``tight``): the hardest queues, since a leaf is full only if its subgroups meet again. Gangs of the wider
+tiers claim slots, largest first, each inside one domain of its tier; gangs of tier 1 share the rest. Slots too few for
+a gang go to the next tier, so that none is left.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ __all__ = [
     "Fabric",
     "FreeSlots",
     "GangPart",
-    "NodeType",
     "Slot",
     "build_fabric",
     "carve",
@@ -51,7 +48,7 @@ class GangPart:
     blocks
         Node numbers, a tuple per subgroup, or one tuple without subgroups (``sub_size`` 0).
     sub_tier
-        Tier limit of each subgroup, below that of the gang; 0: none of its own.
+        Tier limit of each subgroup, below that of the gang; 0: none.
     cpu, memory
         Milli-cores and MiB of a pod, which :func:`weigh` sets.
     """
@@ -91,8 +88,7 @@ class CarvedGang:
 
 
 def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
-    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from one node more
-    than the widest child.
+    """Least and most pods of a gang of a tier.
 
     The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such queues),
     and at most half of the cluster.
@@ -191,10 +187,6 @@ _Pool = dict[tuple[Slot, int], list[tuple[int, ...]]]
 
 
 def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
-    """Cut a share of the leaves into subgroups, and all of these into gangs of the tiers above 1.
-
-    Slots that no sum of subgroup sizes takes stay free.
-    """
     pool = _cut_leaves(slots, mix)
     gangs: list[CarvedGang] = []
     while pool:
@@ -208,7 +200,7 @@ def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _tier_weights(mix: GangMix) -> list[float]:
-    """Weights of the tiers above 1; where only tier 1 has a share, the highest one takes all."""
+    """Where only tier 1 has a share, the highest one takes all."""
     above = list(mix.shares[1:])
     return above if sum(above) else [0.0] * (len(above) - 1) + [1.0]
 
@@ -312,7 +304,6 @@ def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang | None:
-    """Claim ``pods`` slots in a domain of a tier; where no domain has so many, all of the fullest one."""
     fits = [(slots.free(tier, domain, kinds), domain) for domain in range(slots.fabric.domains(tier))]
     good = [domain for count, domain in fits if count >= pods]
     count, domain = max(fits) if not good else (pods, slots.source.pick(good))
@@ -335,7 +326,6 @@ def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[S
 
 
 def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> GangPart:
-    """Slots of different grades or node types leave these open."""
     first = kinds[0]
     grade = first.grade if all(kind.grade == first.grade for kind in kinds) else 0
     return GangPart(
@@ -346,7 +336,6 @@ def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[
 def _subgrouped(
     slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int
 ) -> GangPart | None:
-    """Take a gang's slots in equal subgroups, each within the lowest tier where one fits; None where none fits."""
     size = slots.source.pick(mix.subgroup_sizes)
     for sub_tier in range(1, tier + 1):
         blocks = _blocks(slots, tier, domain, kinds, (pods // size, size, sub_tier))
@@ -368,7 +357,7 @@ def _blocks(
 
 
 def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[CarvedGang]:
-    """Gangs out of all slots of a domain; below the highest tier fewer than the least gang may be left."""
+    """Below the highest tier fewer slots than the least gang may be left."""
     gangs: list[CarvedGang] = []
     counts = slots.counts[tier - 1][domain]
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
@@ -395,8 +384,6 @@ def _size(free: int, span: tuple[int, int], floor: int, source: RandomSource) ->
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """A kind of node; CPU in milli-cores, memory in MiB, both per GPU of the node."""
-
     name: str
     cpu: int
     memory: int

@@ -133,10 +133,10 @@ def planted(options: PlantedOptions) -> Generated:
 def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
     """Fill any tree of nodes, and make a queue of its pods.
 
-    Every GPU of every full node is in exactly one planted pod. The planted placement keeps every hard limit and every
-    subgroup, and each queue's capability is exactly the sum of its planted jobs. With ``overfull`` there are jobs
-    beyond these, which the planted placement leaves out; it is then the best one only if those come last. ``mix.nodes``
-    has to be the number of nodes. GPUs of pods that are ``held`` already are not planted.
+    Every GPU of every full node is in exactly one planted pod, but for GPUs of ``held`` pods. The planted placement
+    keeps every hard limit and every subgroup, and each queue's capability is the sum of its planted jobs. With
+    ``overfull`` it leaves out jobs, and is the best one only if those come last. ``mix.nodes`` has to be the number of
+    nodes.
     """
     alone = _single_pods(cluster.fabric, mix, RandomSource(mix.seed, "held"))
     fabric = replace(cluster.fabric, held=tuple(map(sum, alone)))
@@ -185,9 +185,6 @@ def _carved(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.
 
 
 def _beyond(gangs: list[CarvedGang], mix: PlantedOptions) -> list[CarvedGang]:
-    """Gangs of another cluster of the kind up to the wanted number of GPUs; the same again where one cluster is not
-    enough.
-    """
     wanted, found = mix.overfull * mix.nodes * mix.gpus, list[CarvedGang]()
     queue = RandomSource(mix.seed, "choice beyond").shuffled(gangs)
     while sum(gang.gpus for gang in found) < wanted:
@@ -247,7 +244,6 @@ def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[CarvedGang]:
 
 
 def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[CarvedGang]:
-    """Gangs without end; where sizes are asked for, only those that have them."""
     least, most = mix.gang_pods or (1, mix.nodes * mix.gpus)
     while True:
         gangs = [gang for gang in source.shuffled(_carved(fabric, mix, source)) if least <= gang.pods <= most]
@@ -324,12 +320,8 @@ class GeneratedJob:
 
     Parameters
     ----------
-    name
-        Of the PodGroup; names of its pods begin with it.
     created
         RFC 3339.
-    soft
-        Its networkTopology is soft.
     unlimited
         It states no networkTopology of its own; subgroups do.
     needed
@@ -415,7 +407,6 @@ def _classes_and_queues(planted: Sequence[GeneratedJob], mix: GangMix) -> Iterat
 
 
 def _members(job: GeneratedJob, part: GangPart, source: RandomSource) -> Iterator[tuple[Document, int]]:
-    """Pods of a part, each with the node it was cut from, shuffled within its role."""
     blocks = [source.shuffled(block) for block in source.shuffled(part.blocks)]
     for index, number in enumerate(chain.from_iterable(blocks)):
         yield _pod(job, part, index), number

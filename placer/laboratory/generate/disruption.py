@@ -1,24 +1,19 @@
 """Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: the fewest pods that leave for a job, or for nodes.
 
-Racks hold gangs of whole nodes, of pods that all ask for the same. In ``victims`` a job waits for a whole rack. One
-rack alone has room, all but ``v`` of its ``L`` nodes, and everything that runs has a lower priority::
+Racks hold gangs of whole nodes, of equal pods.
 
-    plain      a gang on the v nodes goes: in any rack, room for v nodes must be made
-    --budget   a disruption budget keeps that gang: all of another rack must go. A gang on v nodes of it is evicted, one
-               on its other nodes moves into the room
-    --spanning the gang on the v nodes lies in another rack, too, so that more would go with it: the same
+``victims``: a job waits for a rack, one rack alone has room, all but ``v`` of its nodes, and all running pods have a
+lower priority. A gang on the v nodes goes, since any rack needs as much room. If a budget keeps it, or it spans another
+rack, another rack is emptied: a gang on v nodes is evicted, the other moves into the room.
 
-In ``stranded`` a job waits for a rack, every rack has some room and nothing has a lower priority: the rack with the
+``stranded``: a job waits for a rack, every rack has some room and nothing has a lower priority. The rack with the
 fewest nodes taken, by a gang that may be anywhere, is emptied by moving it.
 
-In ``lost`` some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods::
+``lost``: some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods. A gang
+on as many nodes, which may be anywhere, moves; if budgets keep its neighbours, the whole gang moves.
 
-    plain      a gang on as many nodes next to it may be anywhere, and moves
-    --kept     disruption budgets keep its neighbours: the whole gang moves, to the one rack that has room
-
-In ``fragmented`` nothing waits, and racks are to be empty: in some one gang that may be anywhere takes a few nodes, in
-all others more nodes are taken, and budgets keep all pods of a rack with fewer nodes. Emptying any rack moves all that
-is in it, so no choice of as many racks is cheaper.
+``fragmented``: racks are to be empty. In some one gang that may be anywhere takes a few nodes, in all others more nodes
+are taken; emptying a rack moves all that is in it.
 """
 
 from __future__ import annotations
@@ -168,7 +163,7 @@ class _RackedCluster:
         return next(self._names)
 
     def fill_beside(self, homes: Sequence[range], free: Sequence[int], *, keep_parts: bool = False) -> None:
-        """Fill all racks but some, but for some nodes; ``keep_parts``: budgets keep pods in a rack of fewer nodes."""
+        """``keep_parts``: budgets keep pods in a rack of fewer nodes."""
         for rack in self.racks:
             if rack not in homes:
                 kept = keep_parts and len(rack) < self.options.leaf_size

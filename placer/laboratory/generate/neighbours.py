@@ -1,10 +1,8 @@
 """Family ``neighbours``: a full Clos fabric whose pods keep near to others, away from others, or spread.
 
 Spread applications claim slots of ``planted`` first, of every domain as many as of the next; the rest is carved into
-gangs. Some of these get one host for each pod: their second pods on a host become another gang. And some get a
-neighbour: a workload with pods in all their domains.
-
-With ``by_label`` there are no HyperNodes: gangs are PodGroups of Kubernetes and ask for one domain of a node label.
+gangs. Some get one host for each pod: second pods on a host become another gang. Some get a neighbour: a workload with
+pods in all their domains. With ``by_label`` racks are node labels, and gangs PodGroups of Kubernetes.
 """
 
 from __future__ import annotations
@@ -166,7 +164,7 @@ Neighbour = tuple[Label, int]
 
 @dataclass(frozen=True)
 class _CutQueue:
-    """Gangs and applications; names of the gangs with one pod per host, and labels of those with a neighbour."""
+    """``apart``: names of the gangs with one pod per host; ``near``: labels of those with a neighbour."""
 
     jobs: Sequence[GeneratedJob]
     apps: Sequence[App]
@@ -290,10 +288,7 @@ def _hosts_apart(gang: CarvedGang) -> Iterator[CarvedGang]:
 def _near(
     jobs: Sequence[GeneratedJob], apps: Sequence[App], fabric: Fabric, mix: NeighbourOptions
 ) -> dict[Label, Neighbour]:
-    """Choose gangs that must be near another workload, in the lowest tier where one has pods in all their domains.
-
-    That workload needs no neighbour itself, so that all its pods can be placed first.
-    """
+    """The neighbour needs no neighbour itself, so that all its pods can be placed first."""
     source, found, wanted = RandomSource(mix.seed, "near"), dict[Label, Neighbour](), set[Label]()
     cuts = {(JOB, job.name): job.gang for job in jobs} | {(APP, app.name): app.cut for app in apps}
     homes = [_Homes(cuts, tier, fabric) for tier in range(1, fabric.tiers)]

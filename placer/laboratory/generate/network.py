@@ -73,11 +73,9 @@ class NetworkOptions(FamilyOptions):
 def network(options: NetworkOptions) -> Generated:
     """Make AppGroups, and a cluster whose network they are known to fit.
 
-    The planted placement keeps the room of the nodes, every maxNetworkCost, every bandwidthCapacity and every tier
-    limit. Where limits are tight, a dependency allows the largest cost of its planted pairs, a link carries exactly
-    their need, and a gang's tier limit is the tier of the smallest HyperNode around it.
-
-    ``networkCostPlanted`` of the summary is O3 of everything planted, running pods included.
+    The planted placement keeps the room of the nodes, every maxNetworkCost, bandwidthCapacity and tier limit. Where
+    limits are tight, they leave no room around it. ``networkCostPlanted`` of the summary is O3 of everything planted,
+    running pods included.
     """
     mix = options
     regions = draw_regions(mix.regions, mix.zones, mix.nodes, RandomSource(mix.seed, "land"))
@@ -115,8 +113,6 @@ REGION_COSTS = (15, 60)
 
 
 class AreaLink(NamedTuple):
-    """The link from one region to another, or from one zone to another one of its region, by number."""
-
     key: str
     origin: int
     destination: int
@@ -124,7 +120,7 @@ class AreaLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Regions:
-    """Zones by number, region after region; nodes by number, zone after zone. Names say nothing of these numbers.
+    """Zones by number, region after region; nodes by number, zone after zone.
 
     ``starts`` are the first nodes of the zones. A link costs the same both ways, and no detour is cheaper.
     """
@@ -137,27 +133,21 @@ class Regions:
 
     @property
     def zones_each(self) -> int:
-        """Zones per region."""
         return len(self.zones) // len(self.regions)
 
     def region(self, zone: int) -> int:
-        """Return the region of a zone."""
         return zone // self.zones_each
 
     def zone(self, node: int) -> int:
-        """Return the zone of a node."""
         return bisect_right(self.starts, node) - 1
 
     def zones_of(self, region: int) -> range:
-        """Return the zones of a region."""
         return range(region * self.zones_each, (region + 1) * self.zones_each)
 
     def nodes_of(self, zone: int) -> range:
-        """Return the nodes of a zone."""
         return range(self.starts[zone], (*self.starts, len(self.nodes))[zone + 1])
 
     def link(self, node: int, other: int) -> AreaLink | None:
-        """Return the link of a call from one node to another; None within a zone."""
         one, two = self.zone(node), self.zone(other)
         if one == two:
             return None
@@ -166,12 +156,10 @@ class Regions:
         return AreaLink(REGION, self.region(one), self.region(two))
 
     def name(self, key: str, number: int) -> str:
-        """Name of a region or zone."""
         return (self.regions if key == REGION else self.zones)[number]
 
 
 def draw_regions(regions: int, zones_each: int, nodes: int, source: RandomSource) -> Regions:
-    """Lay out regions of as many zones each, the nodes shared out evenly, and draw costs."""
     zones = regions * zones_each
     costs = {AreaLink(REGION, *pair): cost for pair, cost in _costs(range(regions), REGION_COSTS, source).items()}
     for region in range(regions):
@@ -187,7 +175,7 @@ def draw_regions(regions: int, zones_each: int, nodes: int, source: RandomSource
 
 
 def _costs(places: Sequence[int], span: tuple[int, int], source: RandomSource) -> dict[tuple[int, int], int]:
-    """Draw a cost for every two places, then replace it by the shortest path (Floyd and Warshall)."""
+    """Every cost is that of the shortest path (Floyd and Warshall)."""
     low, high = span
     drawn = {(one, two): low + source.below(high - low + 1) for one in places for two in places if one < two}
     costs = drawn | {(two, one): cost for (one, two), cost in drawn.items()}
@@ -203,18 +191,14 @@ TIERS = ("rack", "zone", "region", "world")
 
 @dataclass(frozen=True)
 class Racks:
-    """The tree of HyperNodes over regions; nodes of a zone stand in racks of ``size``, the last one smaller."""
-
     regions: Regions
     size: int
 
     def tier(self, nodes: Iterable[int]) -> int:
-        """Tier of the smallest domain that holds all nodes, of which there is at least one."""
         paths = {self._path(node) for node in nodes}
         return next(tier for tier, domains in enumerate(zip(*paths, strict=True), 1) if len(set(domains)) == 1)
 
     def documents(self) -> Iterator[Document]:
-        """Make the HyperNodes."""
         members: dict[tuple[int, str], set[tuple[str, str]]] = {}
         for number, node in enumerate(self.regions.nodes):
             below = ("Node", node)
@@ -239,7 +223,7 @@ BANDWIDTHS = (10, 20, 50, 100, 200)
 
 
 class DependencyEdge(NamedTuple):
-    """One workload depends on another one; ``bandwidth`` is in Mbit/s, 0: not stated."""
+    """``bandwidth`` is in Mbit/s, 0: not stated."""
 
     caller: int
     called: int
@@ -287,7 +271,6 @@ def _application(mix: NetworkOptions, source: RandomSource) -> GeneratedApplicat
 
 
 def _walk(parents: list[int]) -> Iterator[int]:
-    """Depth first down the tree in which workload ``i + 1`` is first called by ``parents[i]``."""
     below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for number, parent in enumerate(parents, 1):
         below[parent].append(number)
@@ -400,11 +383,9 @@ def draw_limits(
     tight: float,
     source: RandomSource,
 ) -> NetworkLimits:
-    """Draw limits that the planted placement keeps.
-
-    A tight cost is the largest one among the pairs of a call, 0 where all of them stay in a zone; a tight capacity is
-    the sum of the pairs' needs, or one small call's where none goes over the link. Otherwise every known cost is
-    allowed, and a link carries twice the need of the busiest one.
+    """A tight cost is the largest one among the pairs of a call; a tight capacity is the sum of the pairs' needs, or
+    one small call's where none goes over the link. Otherwise every known cost is allowed, and a link carries twice the
+    need of the busiest one.
     """
     used = Counter[AreaLink]()
     total = 0
@@ -430,7 +411,6 @@ def draw_limits(
 
 
 def _ways(regions: Regions, callers: Sequence[int], called: Sequence[int]) -> tuple[int, Counter[AreaLink]]:
-    """Number of pairs of two workloads' pods on two nodes of one zone, and on each link."""
     pairs = [(one, two, regions.link(one, two)) for one, two in product(callers, called)]
     near = sum(one != two and link is None for one, two, link in pairs)
     return near, Counter(link for _, _, link in pairs if link is not None)
@@ -454,15 +434,6 @@ def _documents(
     gangs: Sequence[bool],
     source: RandomSource,
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Each kind by name, and the node of every pod that does not run yet.
-
-    Parameters
-    ----------
-    running
-        Share of each application's pods that run.
-    gangs
-        Whether the pods of each application are one gang.
-    """
     racks = Racks(regions, mix.rack_size)
     names = names_by_chance("app", len(applications), source)
     groups: list[Document] = []
@@ -541,7 +512,6 @@ def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]
 
 
 def _config_map(regions: Regions) -> Document:
-    """Measurements of netperf between one pair of nodes of each link: its cost in milliseconds."""
     data = {}
     for link, cost in regions.costs.items():
         one, two = (_probe(regions, link.key, place) for place in (link.origin, link.destination))

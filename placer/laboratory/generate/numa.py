@@ -64,9 +64,8 @@ class NumaOptions(FamilyOptions):
 def numa(options: NumaOptions) -> Generated:
     """Make nodes with NUMA zones, and a queue that is known to fit.
 
-    Nearly all cores and memory of every zone and all of its GPUs are planted. Where the kubelet aligns containers one
-    by one, a pod's two containers may come from two zones. The planted placement lists all pending pods, node by node
-    in an order in which the kubelet admits them.
+    Nearly all cores and memory of every zone and all of its GPUs are planted. The planted placement lists all pending
+    pods, node by node in an order in which the kubelet admits them.
     """
     mix = options
     kinds, source = RandomSource(mix.seed, "nodes"), RandomSource(mix.seed, "pods")
@@ -99,7 +98,6 @@ class NodeShape:
     scope: str
 
     def numa(self) -> NumaNode:
-        """The node as its kubelet sees it, empty."""
         room = Resources({CPU: self.cores * 1000, "memory": self.cores * MEMORY_PER_CORE << 20, GPU: self.gpus})
         names = frozenset({CPU, "memory", *((GPU,) if self.gpus else ())})
         zones = (NumaZone(number, f"node-{number}", room, room, room, names) for number in range(self.zones))
@@ -131,7 +129,6 @@ FilledNode = tuple[NodeShape, Sequence[FilledPod]]
 
 
 def _left(kind: NodeShape, pods: Sequence[FilledPod]) -> list[Resources]:
-    """The rest of each zone once the pods are there."""
     manager = TopologyManager(kind.numa())
     if _first_refused(manager, pods) is not None:
         raise AssertionError("the order was tried")
@@ -148,7 +145,7 @@ def _first_refused(manager: TopologyManager, pods: Iterable[FilledPod]) -> int |
 
 
 def least(share: float, amount: int) -> int:
-    """The least whole number, at least 1, that is such a share (in thousandths) of an amount or more."""
+    """The share counts in thousandths; at least 1."""
     return max(1, -(-round(share * 1000) * amount // 1000))
 
 
@@ -195,7 +192,6 @@ def _memory(kind: NodeShape, cores: Sequence[int], mix: NumaOptions, source: Ran
 
 
 def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomSource) -> list[FilledPod]:
-    """Pods of one part or two; with scope pod both are of one zone, else of any two, the lower one first."""
     left, pods = source.shuffled(parts), list[FilledPod]()
     while left:
         first = left.pop()

@@ -58,7 +58,6 @@ class DefaultPreemption:
         return node
 
     def _candidates(self, task: Task) -> list[_Candidate]:
-        """The search begins at a random node and ends where there are enough."""
         nodes = self.state.everywhere[task.eligible[self.state.everywhere]]
         if not len(nodes):
             return []

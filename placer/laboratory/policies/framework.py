@@ -27,7 +27,6 @@ __all__ = [
     "Filter",
     "FloatArray",
     "IntArray",
-    "Listener",
     "Scheduler",
     "SchedulingCycle",
     "Score",

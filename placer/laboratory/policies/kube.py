@@ -36,17 +36,7 @@ from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
 from placer.legible import found_like
 
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "KNOWN",
-    "GangPlugin",
-    "Order",
-    "PodByPod",
-    "Profile",
-    "filters_of",
-    "read_profile",
-    "scores_of",
-]
+__all__ = ["KNOWN", "GangPlugin", "Order", "PodByPod", "Profile", "filters_of", "read_profile", "scores_of"]
 
 
 #: Anything that knows which of two is first.
@@ -181,7 +171,6 @@ def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: C
 
 
 def _room(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> Filter:
-    """Extended resources can be ignored."""
     at = "pluginConfig[NodeResourcesFit].args"
     names = reader.texts(arguments.get("ignoredResources"), f"{at}.ignoredResources")
     groups = reader.texts(arguments.get("ignoredResourceGroups"), f"{at}.ignoredResourceGroups")

@@ -40,7 +40,7 @@ from placer.legible import found_like
 from placer.manifests.syntax import YamlError, documents
 from placer.placement import Placement, Step
 
-__all__ = ["POLICIES", "PREEMPTING", "PROFILES", "SORTED", "Mimicry", "mimic", "read_config", "run"]
+__all__ = ["POLICIES", "PREEMPTING", "SORTED", "Mimicry", "mimic", "read_config", "run"]
 
 
 #: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
@@ -109,15 +109,13 @@ def mimic(
 
     Parameters
     ----------
-    instance
-        Pods with requests that are not modelled (C4) wait under every policy.
     policy_name
         One of :data:`POLICIES` or :data:`SORTED`.
     seed
         Of its random choices. The same instance, seed and arguments give the same placement.
     arguments
-        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or a whole
-        volcano-scheduler.conf (:func:`read_config`). None: the defaults.
+        A profile of a KubeSchedulerConfiguration, or a whole volcano-scheduler.conf, as plain values
+        (:func:`read_config`). None: the defaults.
     deadline
         When nothing more is tried.
 
@@ -171,7 +169,6 @@ def _mimic(
 
 
 def _evicting(placement: Placement, state: ClusterState) -> Placement:
-    """The placement with its evictions, in one step."""
     gone = tuple(state.evicted)
     steps = (Step(gone, tuple(binding.pod for binding in placement.bindings)),) if gone else ()
     return replace(placement, evictions=gone, steps=steps)
@@ -233,8 +230,6 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
     ----------
     text
         YAML or JSON.
-    file
-        For messages.
     scheduler_name
         Only the profile of this name; None: every profile.
 
@@ -247,7 +242,7 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
     Raises
     ------
     BadInstance
-        Every fault. Sound parts that are not mimicked, such as an unknown plug-in, are remarked by the policy.
+        Every fault. Sound parts that are not mimicked are remarked by the policy.
     """
     written = _parsed(text, file)
     if isinstance(written, Mapping) and written.get("kind") == "ConfigMap":
@@ -267,7 +262,6 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
 
 
 def _content(config_map: Mapping[str, Any], reader: ConfigReader) -> str:
-    """The configuration in a ConfigMap: Volcano's by its key, else the only entry."""
     data = reader.mapping(config_map.get("data"), "data")
     key = _VOLCANO_CONF if _VOLCANO_CONF in data else next(iter(data), "")
     if not data or (len(data) > 1 and key != _VOLCANO_CONF):
@@ -328,7 +322,6 @@ def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profile:
-    """Read a profile and the arguments of its plug-ins, on a cluster without nodes."""
     before = len(reader.faults)
     read = read_profile(profile, reader, f"{at}.")
     if len(reader.faults) == before:

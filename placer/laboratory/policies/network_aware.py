@@ -1,17 +1,14 @@
 """The plug-ins NetworkOverhead (filter and score) and TopologicalSort (queue), by AppGroups and a NetworkTopology.
 
-NetworkOverhead places pods near placed pods that they call. Only a pod's own dependencies count. A node is filtered out
-where more callees are too far than near enough; an unknown cost is neither.
+NetworkOverhead counts a pod's own dependencies on placed pods. A node is filtered out where more callees are too far
+than near enough; an unknown cost is neither.
 
-TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. The order is the stored
-one, else that of the AppGroup's algorithm. A workload without any dependency has no place in it, and comes first. The
-comparison is the plug-in's, which is no order: of two pods with one place each is before the other. The controller
-takes the workloads in the random order of a Go map; where the order depends on that and none is stored, they are taken
-in the order of the spec, with a remark. ``roots``, an argument of this policy alone, names those taken first.
+TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. Its comparison is no
+order: of two pods with one place each is before the other. ``roots``, an argument of this policy alone, names the
+workloads taken first, where the controller takes them in the random order of a Go map.
 
-Both look objects up by name in their ``namespaces``. Without arguments of a plug-in these are placer's; with some,
-omitted ones have the plug-in's defaults. An object that the plug-in would not find stops it there; here it does
-without, and says so.
+Without arguments of a plug-in its objects are placer's; with some, omitted ones have the plug-in's defaults. An object
+that the plug-in would not find stops it there; here it does without, and says so.
 
 Source: scheduler-plugins ``pkg/networkaware/{topologicalsort,networkoverhead}``, ``apis/config/v1/defaults.go``;
 diktyo-io/appgroup-controller.
@@ -122,7 +119,7 @@ class Overhead:
         return [(each, placed[each.destination]) for each in self._calls[app_group, task.pod.workload]]
 
     def _towards(self, dependency: Dependency, callee: int) -> IntArray:
-        """Satisfied, violated and cost of one call from each kind of node, shape (kinds, 3)."""
+        """Shape (kinds, 3): satisfied, violated and cost of one call."""
         there = self.spots[callee]
         rows = [
             judge(here, there, costs, dependency.max_network_cost)
@@ -238,8 +235,6 @@ _SHOWN = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedPod:
-    """A pod in the queue: its AppGroup, the place of its workload there, from 1, and its key by priority and age."""
-
     app_group: Key | None
     place: int
     rest: Any
@@ -281,7 +276,7 @@ class TopologicalSort:
         return QueuedPod(app_group, order.get(task.pod.workload or "", _NO_PLACE), priority_sort(task))
 
     def _sort(self, app_group: AppGroup) -> str | None:
-        """The algorithm that orders an AppGroup; None: its order is stored."""
+        """None: its order is stored."""
         if not self._algorithm and not self._roots and app_group.order:
             return None
         written = self._algorithm or app_group.algorithm

@@ -118,9 +118,8 @@ _FAR = 255
 
 
 def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str, int]) -> int:
-    """Score of a node, 0 .. 100, by one of :data:`STRATEGIES`; weights of resources are 1 where not listed.
-
-    ``zones`` is None without a NodeResourceTopology.
+    """Score of a node, 0 .. 100; weights of resources are 1 where not listed; ``zones`` is None without a
+    NodeResourceTopology.
     """
     if not ask.guaranteed:
         return 100
@@ -146,7 +145,7 @@ ZoneScore = Callable[[Mapping[str, int], Mapping[str, int], Mapping[str, int]], 
 def _worst(
     one: ZoneScore, asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], weights: Mapping[str, int]
 ) -> int:
-    """Least score of a zone that is not 0: it is not known which zone the kubelet takes."""
+    """It is not known which zone the kubelet takes."""
     units = {name: _units(name, amount) for name, amount in asked.items()}
     return min((found for room in rooms if (found := one(units, room, weights))), default=0)
 
@@ -240,7 +239,6 @@ _STORAGE = ("ephemeral-storage", "storage")
 
 
 def is_native(resource: str) -> bool:
-    """Whether Kubernetes itself knows the resource."""
     return resource in (CPU, "memory", PODS, *_STORAGE) or resource.startswith((_HUGE_PAGES, "kubernetes.io/"))
 
 
@@ -256,10 +254,8 @@ def _always_fits(resource: str, guaranteed: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pod as the plug-in sees it; equal ones are treated alike.
-
-    ``containers`` are stages and requests, init containers and sidecars first; ``whole`` is the effective request: the
-    larger of the sum of the containers and the largest init container, with overhead.
+    """``containers`` are stages and requests, init containers and sidecars first; ``whole`` is the effective request:
+    the larger of the sum of the containers and the largest init container, with overhead.
     """
 
     qos: Qos
@@ -268,19 +264,16 @@ class Ask:
 
     @property
     def guaranteed(self) -> bool:
-        """Whether cpu, memory and hugepages are aligned."""
         return self.qos is Qos.GUARANTEED
 
     @property
     def unaligned(self) -> bool:
-        """BestEffort, without devices."""
         return self.qos is Qos.BEST_EFFORT and all(is_native(name) for _, asked in self.containers for name in asked)
 
 
 def ask_of(pod: Pod) -> Ask:
-    """The request of a pod.
-
-    A pod that is neither Guaranteed nor asks for devices counts as one container: an instance has no others of it.
+    """A pod that is neither Guaranteed nor asks for devices counts as one container: an instance has no others of
+    it.
     """
     if pod.numa is None:
         asked = Resources({name: amount for name, amount in pod.requests.items() if name != PODS})
@@ -304,18 +297,12 @@ def _whole(demand: NumaDemand) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class NodeZones:
-    """The plug-in's view of a node.
-
-    Parameters
+    """Parameters
     ----------
-    policy, scope
-        Of the kubelet.
     ids
         Of the zones, ascending.
     rooms
         Per zone the amounts of every resource that it lists, zeros too.
-    allocatable
-        Resources that the node has any of.
     costs
         Per zone distance to each zone, by index; None: not given.
     most
@@ -332,14 +319,13 @@ class NodeZones:
 
     @classmethod
     def of(cls, node: Node, numa: NumaNode) -> NodeZones:
-        """Read a node."""
         rooms = tuple(tuple((name, zone.available[name]) for name in sorted(zone.lists)) for zone in numa.zones)
         costs = tuple(tuple(dict(zone.costs).get(other.name) for other in numa.zones) for zone in numa.zones)
         ids = tuple(zone.id for zone in numa.zones)
         return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs, numa.max_numa_nodes)
 
     def less(self, amounts: Mapping[str, int]) -> NodeZones:
-        """Take amounts off every zone that lists them, down to 0 (OverReserve)."""
+        """OverReserve: down to 0."""
         rooms = tuple(tuple((name, max(0, have - amounts.get(name, 0))) for name, have in room) for room in self.rooms)
         return replace(self, rooms=rooms)
 
@@ -347,11 +333,7 @@ class NodeZones:
 def fit(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], allocatable: frozenset[str], guaranteed: bool
 ) -> int | None:
-    """Index of the lowest zone that takes a request; None where none does.
-
-    ``rooms`` is per zone its listed amounts, ``allocatable`` the resources of the node; cpu, memory and hugepages count
-    only where ``guaranteed``.
-    """
+    """``rooms`` is per zone its listed amounts; cpu, memory and hugepages count only where ``guaranteed``."""
     wanted = {name: amount for name, amount in asked.items() if amount}
     if not allocatable.issuperset(wanted):
         return None
@@ -375,7 +357,7 @@ _REFUSALS = {
 
 
 def refusal(ask: Ask, zones: NodeZones) -> str | None:
-    """Why the plug-in filters a node out, in its own words; None where it does not."""
+    """In the plug-in's own words; None: it does not filter the node out."""
     if ask.unaligned or zones.policy != "single-numa-node":
         return None
     rooms = [dict(room) for room in zones.rooms]

@@ -20,16 +20,14 @@ from placer.quantity import CPU
 if TYPE_CHECKING:
     from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
 
-__all__ = ["Allocation", "balanced", "broken_line", "least_allocated", "most_allocated", "scorer", "to_capacity_ratio"]
+__all__ = ["balanced", "least_allocated", "most_allocated", "scorer", "to_capacity_ratio"]
 
 _ALWAYS = (CPU, "memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Requests of nodes with a pod there.
-
-    Parameters
+    """Parameters
     ----------
     requested, capacity
         int64, shape (nodes, resources that count).
@@ -45,7 +43,7 @@ class Allocation:
     def of(
         cls, state: ClusterState, task: Task, nodes: IntArray, weights: Mapping[str, int], *, least: bool
     ) -> Allocation:
-        """Look at nodes; ``least``: a pod without requests counts as the least amounts of cpu and memory."""
+        """``least``: a pod without requests counts as the least amounts of cpu and memory."""
         counted = [
             (state.column[name], weight)
             for name, weight in weights.items()
@@ -63,16 +61,13 @@ class Allocation:
 
     @property
     def there(self) -> BoolArray:
-        """Which resources a node has."""
         found: BoolArray = self.capacity > 0
         return found
 
     def sums(self, scores: IntArray, counts: BoolArray) -> tuple[IntArray, IntArray]:
-        """Weighted sum of those that count, and the sum of their weights."""
         return (scores * self.weights * counts).sum(axis=1), (self.weights * counts).sum(axis=1)
 
     def mean(self, scores: IntArray, counts: BoolArray) -> IntArray:
-        """Weighted mean of those that count, rounded down; 0 where none does."""
         total, weight = self.sums(scores, counts)
         return np.where(weight > 0, total // np.maximum(weight, 1), 0)
 

@@ -60,7 +60,7 @@ _AS_VALUE, _AS_TRACE = _as(ValuePart), _as(TracePart)
 class RunRecord(BaseModel):
     """The result of one run; null is not known. All of the second part is null where ``error`` says why.
 
-    Weights are ``weight`` of a Placement: placed weight of all priorities as one sum, in micro-nodes.
+    Weights are placed weights of all priorities as one sum, in micro-nodes.
 
     Parameters
     ----------
@@ -71,32 +71,30 @@ class RunRecord(BaseModel):
     limit
         Seconds of the whole call of a method.
     config
-        First digits of the SHA-256 of the policy's configuration, of the scheduler whose pods are placed, where one is
-        named, and of the content of a policy of the reader's own; empty: its defaults, and any scheduler.
+        First digits of a SHA-256: of the policy's configuration, a named scheduler, and the content of a policy of the
+        reader's own; empty: its defaults, and any scheduler.
     placed_over_planted
         Above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
-    known
-        The best placement known, where one lies next to the instance.
     weight_bound, weight_gap, weight_proved_by
-        No placement exceeds it; |bound - value| / max(1, |value|); who proved it.
+        No placement exceeds it; |bound - value| / max(1, |value|).
     violations
         Rule to number of violations; only broken rules.
-    verdict, termination
-        As in a Placement; a policy that breaks a rule has no verdict.
+    verdict
+        None of a policy that breaks a rule.
     seconds_to_first
         From the beginning of the call to its first answer; None of a policy.
     seconds
         Of the whole call, reading to writing.
     processor_seconds
-        User and system seconds of the process and its children, from the interpreter's start on.
+        Of the process and its children, from the interpreter's start on.
     trace
-        Each improvement of the answer or a bound, as in a Placement; of a policy empty.
+        Each improvement of the answer or a bound; of a policy empty.
     peak_memory_mib
         Of the process and its children at once: the sum of their high-water marks.
     notes
         Parts of the configuration of a policy that are not mimicked.
     findings
-        Code to number of findings of the instance; under ``--strict`` they are the error.
+        Code to number of findings of the instance.
     error
         Why there is no result, or why it cannot be trusted.
     """
@@ -156,15 +154,8 @@ EXPECTED = "a line of placer sweep"
 class Store:
     """A file of lines; nothing is written before the first new line.
 
-    A last line that was cut off (the sweep was killed) counts for nothing, and the next line takes its place. Lines of
-    other sweeps stay as they are.
-
-    Parameters
-    ----------
-    path
-        It need not exist.
-    keys
-        Of the wanted runs; lines of other runs are skipped.
+    A last line that was cut off counts for nothing, and the next line takes its place. Lines of other runs than those
+    of ``keys`` are skipped, and stay as they are.
 
     Raises
     ------
@@ -220,7 +211,7 @@ def read_lines(path: str | Path) -> list[RunRecord]:
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number and text of each line, but for a last one of ours that was cut off."""
+    """All but a last line of ours that was cut off."""
     try:
         texts = path.read_bytes().splitlines(keepends=True)
     except OSError as error:

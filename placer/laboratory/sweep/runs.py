@@ -38,18 +38,7 @@ if TYPE_CHECKING:
     from placer.placement import Placement
     from placer.result import Result
 
-__all__ = [
-    "Run",
-    "Subject",
-    "Value",
-    "answer",
-    "make",
-    "parse_seeds",
-    "parse_subject",
-    "plan",
-    "planted_beside",
-    "sweep",
-]
+__all__ = ["Run", "Value", "answer", "make", "parse_seeds", "parse_subject", "plan", "planted_beside", "sweep"]
 
 
 Value = int | float | bool | tuple[int | float, ...]
@@ -59,9 +48,8 @@ ENDINGS = (".json", ".yaml", ".yml", ".gz")  #: of names that are meant for file
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A family or an instance, by the word that was typed; without a ``family`` the word is a path.
-
-    Options are names and values, without the seed.
+    """By the word that was typed; without a ``family`` that is a path. Options are names and values, without the
+    seed.
     """
 
     word: str
@@ -107,7 +95,7 @@ def parse_subject(word: str) -> Subject:
 
 
 def _split(word: str) -> list[str]:
-    """Split at spaces outside quotes; nothing where quotes do not match, as in the name of some file."""
+    """Nothing where quotes do not match, as in the name of some file."""
     try:
         return shlex.split(word)
     except ValueError:
@@ -239,14 +227,10 @@ def plan(
     seeds
         Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files: 0 .. 2^31
         - 1.
-    policies
+    policies, arguments
         As :func:`placer.laboratory.compare.compare` takes them.
-    time_limit
-        Seconds of each whole call of a method, at least 0.
-    workers
-        Solver threads of a method, at least 1.
-    arguments
-        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
+    time_limit, workers
+        Seconds of each whole call of a method; its solver threads.
     scheduler_name, strict
         As :func:`placer.read` takes them.
 
@@ -534,7 +518,7 @@ def sweep(
 
 
 def _anywhere(run: Run) -> str:
-    """Path of an instance in files that does not depend on where a worker was started; of a family nothing."""
+    """The path does not depend on where a worker was started; of a family it is empty."""
     return str(Path(run.subject.word).absolute()) if run.subject.family is None else ""
 
 
@@ -549,9 +533,8 @@ def _line_of(future: Future[RunRecord], run: Run) -> RunRecord:
 
 
 def _carry_out(run: Run, path: str, scratch: str) -> RunRecord:
-    """Make the instance in one process and answer in another, so that only the answer is measured.
-
-    On another machine there is no ``scratch``; there a folder of its own will do.
+    """Only the answer is measured, so the instance is made in another process. On another machine there is no
+    ``scratch``.
     """
     within = scratch if Path(scratch).is_dir() else None
     with tempfile.TemporaryDirectory(dir=within, ignore_cleanup_errors=True) as folder:

@@ -20,7 +20,7 @@ try:
 except ImportError as missing:
     raise UsageError(f"statistics need pandas and scipy ({missing}): {how_to_install('lab')}") from missing
 
-__all__ = ["CONFIDENCE", "duels", "median_of", "references", "rows"]
+__all__ = ["duels", "median_of", "references", "rows"]
 
 #: Probability that an interval holds the median, from six figures on.
 CONFIDENCE = 0.95
@@ -58,8 +58,7 @@ def duels(lines: Iterable[RunRecord]) -> list[tuple[str, str, int, int, int, int
     Returns
     -------
     list of tuple
-        The two policies, in the order in which they first come; how often the first is better, equal and worse, and
-        how often it is undecided.
+        The two policies; how often the first is better, equal, worse; and undecided.
     """
     by_policy: dict[str, dict[tuple[str, int], RunRecord]] = {}
     for line in lines:
@@ -88,10 +87,9 @@ def _score(line: RunRecord) -> Score:
 def rows(lines: Iterable[RunRecord]) -> pd.DataFrame:
     """Gather lines by instance word and policy, in the order in which these first come.
 
-    Figures are of the runs that did not fail: medians (:func:`median_of`, or None), and the worst figures (or NaN).
-    ``of_bound`` is placed weight over the best bound of any run on the same instance and seed, 1 where that is 0; a
-    placement that breaks a rule may be above 1. ``violations`` are rule to number in all runs, ``notes`` those of any
-    run, ``optimal`` the runs that proved every value.
+    Medians (:func:`median_of`, or None) and worst figures (or NaN) are of the runs that did not fail. ``of_bound`` is
+    placed weight over the best bound of any run on the same instance and seed, 1 where that is 0; a placement that
+    breaks a rule may be above 1. ``optimal`` counts the runs that proved every value.
     """
     blank = {name: field.default for name, field in RunRecord.model_fields.items() if name not in (*KEY, "error")}
     counted = (line if line.error is None else line.model_copy(update=blank) for line in lines)

@@ -215,7 +215,6 @@ class Allocate:
             subjob.anchor = anchor
 
     def _try_job(self, job: JobInfo, worksheet: Worksheet, domain: int) -> _DomainPlan | None:
-        """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
         job.failed.clear()
         moves, score, last = list[Move](), 0.0, None
         before = {subjob: subjob.anchor for subjob in job.subjobs}

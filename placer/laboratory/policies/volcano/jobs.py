@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from placer.laboratory.policies.framework import ClusterState, IntArray, Task
 
 __all__ = [
-    "TOP",
     "HyperNodesInfo",
     "JobInfo",
     "SubJob",
@@ -136,8 +135,6 @@ class SubJob:
 
     Parameters
     ----------
-    uid
-        ``namespace/group`` and, of a policy, ``/policy-values``.
     size
         Least pods (the whole job's, where the job has no policies).
     policy
@@ -148,10 +145,8 @@ class SubJob:
         First value of the policy's keys as a number, 0 where it is none.
     tasks
         Its pending pods, in the order in which they are tried.
-    total
-        All its pods, running ones included.
-    request
-        Sum of their requests, shape (resources,).
+    total, request
+        All its pods, running ones included; the sum of their requests, shape (resources,).
     running
         Node to its pods there; those that this session placed included.
     occupied, best_effort, pipelined
@@ -184,8 +179,6 @@ class JobInfo:
 
     Parameters
     ----------
-    uid
-        ``namespace/name``.
     wanted
         None: the whole job has no networkTopology.
     roles

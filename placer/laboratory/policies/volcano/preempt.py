@@ -97,7 +97,6 @@ class _Preempt:
     def _for_task(
         self, job: JobInfo, subjob: SubJob, task: Task, may_go: Callable[[Pod], bool]
     ) -> tuple[int, list[Pod]] | None:
-        """The first node, the best by score, whose victims leave enough room; they are evicted."""
         nodes = self.state.everywhere
         for each in self.allocate.step.filters[1:]:
             nodes = nodes[each(task, nodes)]
@@ -109,7 +108,6 @@ class _Preempt:
         return None
 
     def _make_room(self, job: JobInfo, task: Task, node: int, victims: Sequence[Pod]) -> list[Pod] | None:
-        """Evict victims one after another until the pod has room; None: it has none, and nobody is evicted."""
         room = self.state.idle[node] + self.state.requested(pod.key for pod in victims)
         if not victims or not _covers(room, task.request):
             return None

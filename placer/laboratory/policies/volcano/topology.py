@@ -67,8 +67,7 @@ class TopologyAware:
         within
             HyperNode that the caller is bound to.
         request
-            Amounts that a HyperNode must have idle, or will have, at the start of the session; not asked of anchored
-            scopes. None: nothing.
+            Amounts that a HyperNode without an anchor must have idle, or will have, at the start of the session.
         """
         limit = wanted.limit if wanted is not None else None
         if limit is None:
@@ -106,7 +105,6 @@ class TopologyAware:
         return 100.0 * self.weights.weight * scores
 
     def _fullness(self, domain: int, request: IntArray) -> float:
-        """Weighted share of a HyperNode that is used with a request in it; 0 where it does not fit."""
         asked = request[self._columns]
         counts = asked > 0
         total = self._weights[counts].sum()
