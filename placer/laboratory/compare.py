@@ -1,7 +1,4 @@
-"""Policies and methods side by side on one instance, with the best bound that any of them proves.
-
-Each decides in its own process, so that its seconds and memory are its own; verify and score judge all alike.
-"""
+"""Policies and methods side by side on one instance, with the best bound that any of them proves."""
 
 from __future__ import annotations
 
@@ -78,14 +75,11 @@ class ComparisonRow:
     placed_groups
         Groups, single pods included, that become ready (:attr:`placer.outcome.Outcome.made_ready`).
     objective
-        In the order of comparison, each with the best bound that any row proves for placements that equal this one on
-        the values above it.
+        Each with the best bound that any row proves for placements that equal this one on the values above it.
     weight
         Placed weight of all priorities, micro-nodes, with the best bound of any row.
-    violations
-        Rule to number of violations; only broken rules.
-    examples
-        Rule to the message of its first violation.
+    violations, examples
+        Rule to number of violations, and to the message of the first.
     metrics, groups
         None and empty in a row that failed.
     notes
@@ -259,14 +253,10 @@ def compare(
         Of :data:`NAMES`, and the reader's own (:mod:`placer.laboratory.own_policies`). One given twice counts once.
     time_limit, work_limit, workers
         Of each method, as :func:`placer.solve` takes them. A policy that is a second late is a row with an error.
-    seed
-        0 .. 2^31 - 1.
     arguments
         Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
     begin, done
         Called with each name before it runs, and with each row, which has its own bounds only.
-    strict
-        Findings of a placement in a file are errors.
 
     Returns
     -------

@@ -1,7 +1,6 @@
 """Ask a policy or a method by its name, and measure the peak memory of a process tree.
 
-``getrusage`` does not help: its peak begins with that of the forking process. So the high-water marks (VmHWM) are read
-from ``/proc``, from outside, which costs the run nothing.
+The peak of ``getrusage`` begins with that of the forking process, so high-water marks (VmHWM) are read from ``/proc``.
 """
 
 from __future__ import annotations
@@ -33,19 +32,7 @@ NAMES = (*POLICIES, *SORTED, *METHODS)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who decides, and how.
-
-    Parameters
-    ----------
-    name
-        One of :data:`NAMES`, or the reader's name of their own policy.
-    arguments
-        A policy's configuration; None: its defaults.
-    time_limit, work_limit, workers
-        Of a method, as :func:`placer.solve` takes them; other policies run to their end on one core.
-    own
-        The policy of the reader's own that has the name.
-    """
+    """Who decides, and how; limits are of methods, ``own`` is the policy of the reader's own that has the name."""
 
     name: str
     arguments: Mapping[str, Any] | None = None
@@ -94,18 +81,7 @@ def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> M
 
 
 def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposal | Result:
-    """Let a policy or a method decide.
-
-    Parameters
-    ----------
-    began
-        ``time.monotonic()`` at which the time of a method began; None: now.
-
-    Returns
-    -------
-    Proposal or Result
-        Of a policy, not judged; of a method, verified, with its proofs.
-    """
+    """Let a policy or a method decide; the time of a method began at ``began`` (``time.monotonic()``; None: now)."""
     if asked.own is not None:
         return propose(
             asked.own, instance, seed=asked.seed, time_limit=asked.time_limit, workers=asked.workers, began=began
@@ -138,8 +114,8 @@ INTERVAL = 0.05  #: seconds between two looks; what a process takes on between t
 class PeakOfTree:
     """Watches a process tree until the ``with`` block is left.
 
-    ``peak`` is the largest sum of high-water marks of processes that lived at the same time, KiB: at least the memory
-    held at once. 0 where the system does not say who started whom.
+    ``peak`` is the largest sum of high-water marks of processes that lived at the same time, KiB; 0: the system does
+    not say.
     """
 
     def __init__(self) -> None:

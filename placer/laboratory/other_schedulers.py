@@ -46,9 +46,7 @@ class MimickedFate:
     since
         The first of them next to which, and those before it, the group fits no more, decided twice.
     fits_beside
-        Whether the group, which gets nothing, fits next to all that the policy binds; None: undecided.
-    notes
-        Parts of the scheduler that are not mimicked.
+        Whether a group that gets nothing fits next to all that the policy binds; None: undecided.
     """
 
     fate: GroupFate | None
@@ -81,12 +79,8 @@ class ElsewhereFate:
     ----------
     placer
         Its fate where placer places all pending pods.
-    policy
-        Who mimics that scheduler; None: no policy does.
-    mimicry
-        None where no policy mimics it, out of time, and where the policy failed.
-    error
-        How the policy failed; empty where it did not.
+    policy, mimicry
+        Who mimics that scheduler; None: no policy does, is in time, or works.
     """
 
     scheduler: str
@@ -113,15 +107,7 @@ def _fate_dict(fate: GroupFate) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OtherSchedulers:
-    """The groups of a case that wait for other schedulers.
-
-    Parameters
-    ----------
-    placed
-        All pending pods, placed by placer.
-    arguments
-        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
-    """
+    """The groups of a case that wait for other schedulers; ``placed`` are all pending pods, placed by placer."""
 
     case: Case
     placed: Placed
@@ -174,7 +160,7 @@ class OtherSchedulers:
 
 
 def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:
-    """The policy that mimics a scheduler for a group: by its name, else by the objects that only it reads."""
+    """By its name, else by the objects that only it reads."""
     if name in _INSTALLED and key.api_group != COSCHEDULING:
         return _INSTALLED[name]
     return _READERS.get(key.api_group) or _plugin(instance, instance.groups[key].pending)

@@ -1,7 +1,7 @@
 """Policies of the reader's own: ``NAME=package.module:function``, or ``NAME=FILE`` with a Placement or v1 Bindings.
 
-A function runs in its own process. Its module is looked for where Python looks, and last in the directory of the call,
-so that no file there hides a library. A sweep runs again a policy whose digest has changed.
+A module is looked for last in the directory of the call, so that no file there hides a library. A sweep runs again a
+policy whose digest has changed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ __all__ = ["OwnFunction", "OwnPolicy", "PolicyFunction", "Proposal", "load", "pa
 
 
 class PolicyFunction(Protocol):
-    """The protocol of a function that is a policy (models/policies.md).
+    """A function that is a policy (models/policies.md): it gets a copy of the instance and says where pending pods go.
 
-    It gets a copy of the instance and says where pending pods go. Parameters of these names get keywords: ``seed`` (0
-    .. 2^31 - 1), ``time_limit`` (seconds left; None: no limit; nothing cuts a function off) and ``workers`` (cores;
-    None: all). Other parameters need defaults.
+    Parameters of these names get keywords: ``seed`` (0 .. 2^31 - 1), ``time_limit`` (seconds left; None: no limit;
+    nothing cuts a function off) and ``workers`` (cores; None: all). Other parameters need defaults.
     """
 
     def __call__(self, instance: Instance) -> Placement | Mapping[Key, str] | Mapping[str, str]:
@@ -52,14 +51,8 @@ class PolicyFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnFunction:
-    """A function of the reader's.
-
-    Parameters
-    ----------
-    folder
-        Absolute directory of the call, where its module is looked for last.
-    digest
-        SHA-256 of its name, its module's source, and the sources next to or below it that this imports.
+    """``folder`` is the absolute directory of the call. ``digest`` is the SHA-256 of its name, its module's source, and
+    the sources next to or below it that this imports.
     """
 
     target: str
@@ -86,18 +79,14 @@ OwnPolicy = OwnFunction | OwnPlacement
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The bindings of a policy or method, not judged.
+    """The bindings of a policy or method, not judged, in their order; they may break rules.
 
     Parameters
     ----------
-    placement
-        In the order of the bindings. It may break rules.
-    notes
-        Parts of the policy that are not mimicked; findings of a file.
     bounds
         One per value of the objective, proved, or stated by a file; else empty.
     weight_bound
-        No valid placement that is at least as good in the order of the objective weighs more; None: unproved.
+        No valid placement that is at least as good in the order of the objective weighs more.
     seconds, peak_memory
         From having the instance; KiB, 0: not known.
     """
@@ -120,8 +109,6 @@ def parse(words: Iterable[str], known: Sequence[str]) -> tuple[dict[str, str | N
 
     Parameters
     ----------
-    words
-        Names, and ``NAME=TARGET`` of the reader's own.
     known
         Names that are taken.
 
@@ -163,11 +150,6 @@ def _faults(name: str, target: str, known: Sequence[str]) -> Iterable[str]:
 
 def load(targets: Mapping[str, str | None], *, strict: bool = False) -> dict[str, OwnPolicy]:
     """Read the files and import the functions of :func:`parse`, each function in its own process.
-
-    Parameters
-    ----------
-    strict
-        Unknown content of a file is an error.
 
     Raises
     ------
@@ -314,16 +296,12 @@ def propose(
 ) -> Proposal:
     """Ask a policy of the reader's own, in a process of its own: this imports the reader's module.
 
-    Parameters
-    ----------
-    began
-        ``time.monotonic()`` from which the limit counts; None: now.
+    The limit counts from ``began`` (``time.monotonic()``; None: now).
 
     Raises
     ------
     UsageError
-        The function raises, has changed since it was examined, or returns something else than pods and nodes of the
-        instance.
+        The function raises, has changed, or returns something else than pods and nodes of the instance.
     StrictFindings
         The placement was made for other input, and findings are errors.
     """

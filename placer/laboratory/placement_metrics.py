@@ -25,10 +25,10 @@ Leaf = tuple[bool, str]
 
 
 def excess_spans(outcome: Outcome) -> list[int]:
-    """Excess span of every PodGroup of which the placement adds a pod.
+    """Leaves that the new pods of each gang touch, less the fewest that could hold them if it were alone with running
+    pods.
 
-    It is the number of leaves that the gang's new pods touch, less the fewest leaves that could hold them if the gang
-    were alone with running pods. The fewest is exact where the pods are alike, else a lower bound.
+    The fewest is exact where the pods are alike, else a lower bound.
     """
     room = _Room(outcome.instance)
     found = []
@@ -41,9 +41,7 @@ def excess_spans(outcome: Outcome) -> list[int]:
 
 
 class _Room:
-    """The room of each leaf before the placement.
-
-    For pods that are alike: the sum over the leaf's eligible nodes of how many fit; the leaves that take most come
+    """For pods that are alike: the sum over the leaf's eligible nodes of how many fit; the leaves that take most come
     first, and the shortest prefix that takes all pods is the fewest. For pods that differ: the largest of these numbers
     over their kinds, and of the same count with each resource summed up.
     """
@@ -120,17 +118,12 @@ class Metrics:
     ----------
     gpu_allocation_ratio
         GPUs held after the placement over all GPUs; None without GPUs.
-    tiers
-        Tier to the share of gangs with a new pod whose placed pods have their smallest common HyperNode there, lowest
-        first.
-    sub_group_tiers
-        The same of subgroups.
+    tiers, sub_group_tiers
+        Tier to the share of gangs with a new pod whose placed pods have their smallest common HyperNode there.
     excess_span, worst_excess_span
-        Sum and maximum of excess spans: leaves of the new pods of a gang, less the fewest that could hold them.
+        Leaves of the new pods of a gang, less the fewest that could hold them: sum and maximum.
     placeable
         For 1, 2, 4 and 8 GPUs; empty without GPUs.
-    priorities
-        Of groups with pending pods, highest first.
     """
 
     gpu_allocation_ratio: float | None
@@ -250,8 +243,7 @@ class GroupFate:
     placed
         Its pods with a node, bound ones included.
     tier, hyper_node
-        Of the smallest common HyperNode of these, if the group asks for a topology; ``hyper_node`` is None for the
-        virtual root.
+        Of the smallest common HyperNode of these, if the group asks for a topology; None: the virtual root.
     """
 
     group: GroupKey
@@ -320,10 +312,7 @@ def _is_of(subject: str, key: GroupKey) -> bool:
 
 
 def differing(several: Iterable[Iterable[GroupFate]]) -> list[GroupKey]:
-    """Groups that are ready under one placement and not under another, or have more pods there.
-
-    Their nodes are not compared: few groups have all pods in one place under every policy.
-    """
+    """Groups that are ready under one placement and not under another, or have more pods there."""
     known: dict[GroupKey, set[tuple[bool, int]]] = {}
     for row in several:
         for fate in row:

@@ -42,10 +42,9 @@ MOMENT = 0.001
 def make_figure(name: str, runs: pd.DataFrame) -> dict[str, Any]:
     """Make a figure of :data:`FIGURES`; a :class:`BadInstance` says what is missing where no run has what it shows.
 
-    The figure has a ``name``; ``panels`` with ``title``, axes ``x`` and ``y``, and ``series``; and ``leftOut``, in
-    words. An axis has a ``label``, ``log``, and ``names`` of 0, 1, ..., upright, the first at the top. A series has
-    ``points`` with an interval ``low`` to ``high``, and a ``kind``: ``steps`` (each height holds up to the next point),
-    ``line``, ``points``, or ``dots`` with intervals. ``of`` is the series whose colour it has.
+    An axis with ``names`` of 0, 1, ... is upright, the first at the top. A series has points with an interval ``low``
+    to ``high``, and a ``kind``: ``steps`` (each height holds up to the next point), ``line``, ``points``, or ``dots``
+    with intervals. ``of`` is the series whose colour it has.
     """
     left_out: Counter[str] = Counter()
     panels = FIGURES[name](runs, left_out)
@@ -98,8 +97,7 @@ def _series(
 def _profile(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
     """Share of instances on which a policy places at least 1/x of the best (Dolan and Moré, 2002).
 
-    A run that failed, or breaks a rule, is at no finite distance. Instances without a run of every policy are left out,
-    so that all are measured by the same ones.
+    A run that failed, or breaks a rule, is at no finite distance. Only instances with a run of every policy count.
     """
     kept = _kept(runs, left_out, UNTOLD)
     weight = kept.placed.fillna(0).mask(kept.failed | kept.broken, 0)
@@ -164,7 +162,6 @@ def _by_size(runs: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
 
 
 def _gap(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
-    """Before the first answer nothing is placed."""
     kept = _kept(runs, left_out, FAILED, NOTHING_KNOWN, ONE_ANSWER)
     series = []
     for policy, found in kept.groupby("policy", sort=False):

@@ -35,13 +35,8 @@ LINEAR = 0.01
 
 
 def draw(figure: Mapping[str, Any], target: str | Path) -> None:
-    """Draw a figure (:func:`placer.laboratory.figures.content.make_figure`) into a file.
-
-    Parameters
-    ----------
-    target
-        The ending says the format: ``.pdf``, ``.svg`` or ``.png``. In an SVG texts are texts, and each series is a
-        group whose id is ``series:`` and its name.
+    """Draw a figure into a ``.pdf``, ``.svg`` or ``.png``; in an SVG each series is a group with the id ``series:`` and
+    its name.
 
     Raises
     ------
@@ -74,9 +69,10 @@ def _matplotlib() -> Any:
 
 
 def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any = None) -> Any:
-    """Draw the load of the nodes: a column for each node, leaf by leaf, a square for each GPU.
+    """Draw the load of the nodes: a column for each node, leaf by leaf, a square for each GPU, else for a tenth of a
+    node.
 
-    Where no node has GPUs, a square is a tenth of a node. Pods of one group have one colour, running pods are grey.
+    Pods of one group have one colour, running pods are grey.
 
     Parameters
     ----------

@@ -27,10 +27,9 @@ _WAYS = {"limit": "{:g} s", "workers": "{} threads", "version": "placer {}", "co
 def read_runs(paths: Sequence[str]) -> pd.DataFrame:
     """Read the runs to draw; lines of several files count as one sweep.
 
-    ``instance`` of a comparison is its file; ``failed``: there is no result that can be trusted; ``broken``: the
-    placement breaks rules; ``trace``: seconds and placed weight of each improvement. NaN where the file does not say:
-    ``placed`` weight in micro-nodes; ``most``: its reference (:func:`~placer.laboratory.sweep.statistics.references`);
-    ``nodes``; ``seconds`` of the whole call; ``memory``, the peak in MiB.
+    ``failed``: there is no result that can be trusted; ``broken``: the placement breaks rules; ``trace``: seconds and
+    placed weight of each improvement. NaN where the file does not say: ``placed`` weight in micro-nodes; ``most``: its
+    reference (:func:`~placer.laboratory.sweep.statistics.references`); ``nodes``; ``seconds``; ``memory``, MiB.
 
     Raises
     ------

@@ -1,9 +1,8 @@
 """A Clos fabric, cut into gangs while full, so that the gangs are known to fit.
 
-Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
-subgroups (``tight``): the hardest queues, since a leaf is full only if its subgroups meet again. Gangs of the wider
-tiers claim slots, largest first, each inside one domain of its tier; gangs of tier 1 share the rest. Slots too few for
-a gang go to the next tier, so that none is left.
+Every node is cut into *slots* (a pod each). Leaves may first be cut wholly into subgroups (``tight``): the hardest
+queues, since a leaf is full only if its subgroups meet again. Gangs of the wider tiers claim slots, largest first, each
+inside one domain of its tier; gangs of tier 1 share the rest.
 """
 
 from __future__ import annotations
@@ -37,14 +36,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GangPart:
-    """Equal pods of a gang, and the nodes they were cut from.
+    """Equal pods of a gang.
 
     Parameters
     ----------
-    grade
-        Of their slots (:class:`Slot`).
-    node_type
-        The kind of node that they select; None: any.
+    grade, node_type
+        Of their slots (:class:`Slot`); the kind of node that they select, None: any.
     blocks
         Node numbers, a tuple per subgroup, or one tuple without subgroups (``sub_size`` 0).
     sub_tier
@@ -88,11 +85,7 @@ class CarvedGang:
 
 
 def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
-    """Least and most pods of a gang of a tier.
-
-    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such queues),
-    and at most half of the cluster.
-    """
+    """Of the core 0.54 of the domain below, because Volcano's greedy was timed on such queues."""
     if mix.gang_pods:
         return mix.gang_pods[0], mix.gang_pods[1]
     per_node = mix.gpus / gpus
@@ -260,9 +253,8 @@ def _tight_part(slots: FreeSlots, mix: GangMix, pool: _Pool, home: tuple[int, in
 
 
 def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[CarvedGang]:
-    """Cut the cluster into gangs, whose pods have no CPU and memory yet.
-
-    ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod.
+    """Cut a share of the nodes, above 0 to 1, into gangs whose pods have no CPU and memory yet; every GPU is in one
+    pod.
     """
     return carve_slots(cut_nodes(fabric, mix, source, fill), mix)
 
@@ -403,10 +395,9 @@ class Fabric:
     Parameters
     ----------
     starts
-        First nodes of each domain, by tier, lowest first; the highest tier has one domain, the core. A domain starts
-        where one of every lower tier does.
+        First nodes of each domain, by tier, lowest first. A domain starts where one of every lower tier does.
     types
-        Kinds of nodes, indices into :data:`NODE_TYPES`.
+        Indices into :data:`NODE_TYPES`.
     held
         GPUs of each node that pods hold already, with their CPU and memory; empty: none.
     """
@@ -508,7 +499,6 @@ class _Loads:
         return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
 
     def _shrink(self) -> None:
-        """A smaller factor helps every other node too."""
         on_node: dict[int, dict[int, int]] = defaultdict(dict)
         for index, counts in enumerate(self.counts):
             for node, count in counts.items():

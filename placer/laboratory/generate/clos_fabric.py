@@ -193,10 +193,7 @@ def _beyond(gangs: list[CarvedGang], mix: PlantedOptions) -> list[CarvedGang]:
 
 
 def clos(options: ClosOptions) -> Generated:
-    """Make a cluster with running jobs, which keep all rules, and a queue drawn up to its share of the free GPUs.
-
-    Whether the queue fits is open.
-    """
+    """Make a cluster with running jobs, which keep all rules, and a queue of which it is open whether it fits."""
     mix = options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
     cluster = name_cluster(fabric, RandomSource(mix.seed, "names of nodes"))
@@ -320,14 +317,10 @@ class GeneratedJob:
 
     Parameters
     ----------
-    created
-        RFC 3339.
     unlimited
         It states no networkTopology of its own; subgroups do.
     needed
         Share of its pods (or subgroups) that it needs.
-    priority, queue
-        Names of its PriorityClass and its queue; empty: none.
     running
         Number of its pods that run already.
     """
@@ -378,9 +371,8 @@ def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float
 def write_jobs(
     jobs: Sequence[GeneratedJob], planted: Sequence[GeneratedJob], cluster: Cluster, mix: GangMix
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Make PriorityClasses, Queues, PodGroups and Pods, each kind by name; and the node of each pending planted pod.
-
-    A queue's capability is exactly the sum of its ``planted`` jobs.
+    """Make PriorityClasses, Queues, PodGroups and Pods; and the node of each pending pod of ``planted`` jobs, whose sum
+    is the capability of their queue.
     """
     source = RandomSource(mix.seed, "pods")
     fits = {job.name for job in planted}

@@ -1,19 +1,16 @@
 """Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: the fewest pods that leave for a job, or for nodes.
 
-Racks hold gangs of whole nodes, of equal pods.
+Racks hold gangs of whole nodes, of equal pods. ``victims``: a job waits for a rack, and one rack alone has room, all
+but ``v`` of its nodes. The gang on these goes, since any rack needs as much room. If a budget keeps it, or it spans
+another rack, another rack is emptied: a gang on v nodes is evicted, the other moves into the room.
 
-``victims``: a job waits for a rack, one rack alone has room, all but ``v`` of its nodes, and all running pods have a
-lower priority. A gang on the v nodes goes, since any rack needs as much room. If a budget keeps it, or it spans another
-rack, another rack is emptied: a gang on v nodes is evicted, the other moves into the room.
-
-``stranded``: a job waits for a rack, every rack has some room and nothing has a lower priority. The rack with the
-fewest nodes taken, by a gang that may be anywhere, is emptied by moving it.
+``stranded``: every rack has some room and nothing has a lower priority. The rack with the fewest nodes taken, by a gang
+that may be anywhere, is emptied by moving it.
 
 ``lost``: some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods. A gang
 on as many nodes, which may be anywhere, moves; if budgets keep its neighbours, the whole gang moves.
 
-``fragmented``: racks are to be empty. In some one gang that may be anywhere takes a few nodes, in all others more nodes
-are taken; emptying a rack moves all that is in it.
+``fragmented``: racks are to be empty. In some one gang that may be anywhere takes the fewest nodes.
 """
 
 from __future__ import annotations

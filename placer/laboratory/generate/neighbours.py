@@ -86,8 +86,7 @@ class NeighbourOptions(GangMix):
 def neighbours(options: NeighbourOptions) -> Generated:
     """Make a full cluster and a queue cut from it, whose pods depend on each other's places.
 
-    Every GPU is in exactly one pod. The planted placement keeps every rule; in it pods that must have others near them
-    come last (C12).
+    In the planted placement pods that must have others near them come last (C12).
     """
     mix = replace(options, subgroups=0.0) if options.by_label else options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))

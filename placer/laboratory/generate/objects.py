@@ -50,8 +50,6 @@ class Generated:
 
     Parameters
     ----------
-    documents
-        Kubernetes objects as plain dicts, ready for JSON or YAML.
     planted
         Pod to node of a placement that is known to keep every rule; None: unknown.
     summary

@@ -21,12 +21,8 @@ def option(default: Value, text: str, low: Number = 0, high: Number = 1, element
     ----------
     default
         Its type decides how the text of a command line is read: a flag, an integer, a number, or a list with commas.
-    text
-        One phrase for ``--help``.
     low, high
         Inclusive range of the value, or of each element of a list.
-    element
-        Type of a list's elements.
     """
     return field(default=default, metadata={"text": text, "low": low, "high": high, "element": element})
 
@@ -113,13 +109,7 @@ def whole(size: int, parts: tuple[int, ...]) -> list[bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyOptions:
-    """Options of every family; every value is checked when the object is made.
-
-    Raises
-    ------
-    UsageError
-        A value is out of its range, or two do not go together.
-    """
+    """Options of every family; a :class:`UsageError` if a value is out of its range, or two do not go together."""
 
     seed: int = option(0, "start of all chance", 0, 2**53)
 

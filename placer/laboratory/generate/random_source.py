@@ -1,6 +1,5 @@
-"""A repeatable random source: the same seed gives the same draws on every machine and Python version.
-
-Only ``random.Random.random`` is promised to stay the same between versions of Python, so all is made of it.
+"""Random draws that are the same on every machine and Python version: only ``random.Random.random`` is promised to
+be.
 """
 
 from __future__ import annotations
@@ -16,13 +15,8 @@ T = TypeVar("T")
 
 
 class RandomSource:
-    """A repeatable stream of random numbers.
-
-    Parameters
-    ----------
-    purpose
-        Streams of different purposes are independent, so an option that changes the names of jobs does not change their
-        sizes.
+    """Streams of different purposes are independent, so an option that changes the names of jobs does not change their
+    sizes.
 
     Examples
     --------

@@ -1,7 +1,5 @@
-"""The plug-in DefaultPreemption: for a pod that finds no node, it evicts where that costs least.
-
-Gangs do not count, neither the one that waits nor those that lose a pod. The pod takes the room at once, as its
-nominated node holds it in a cluster until its victims are gone.
+"""The plug-in DefaultPreemption: for a pod that finds no node, it evicts where that costs least, whatever becomes of
+gangs.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/scheduler/framework/preemption``.
 """

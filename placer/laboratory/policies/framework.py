@@ -1,7 +1,6 @@
 """Shared by all policies: the state by index, one step for a pod (filter, score, take one of the best), one loop.
 
-Source: Kubernetes ``pkg/scheduler/schedule_one.go``; Volcano ``pkg/scheduler/util/scheduler_helper.go``, which looks at
-part of the nodes by the same rule.
+Source: Kubernetes ``pkg/scheduler/schedule_one.go``; Volcano ``pkg/scheduler/util/scheduler_helper.go``.
 """
 
 from __future__ import annotations
@@ -56,14 +55,10 @@ class Task:
 
     Parameters
     ----------
-    index
-        Its place among the pending pods.
-    request
-        int64, shape (resources,).
+    request, scored
+        int64, shape (resources,); the second with the least amounts of cpu and memory that scores count.
     asked
         Indices of the resources that it requests.
-    scored
-        Its request with the least amounts of cpu and memory that scores count, shape (resources,).
     eligible
         bool, shape (nodes,): where it may run (C3); nowhere, where it asks for something that is not modelled (C4).
     """
@@ -130,7 +125,6 @@ class ClusterState:
         return int(ties[self.random.randrange(len(ties))])
 
     def _take_held(self) -> None:
-        """Bound, terminating and nominated pods hold room."""
         for pod in self.instance.pods.values():
             node = self.number.get(pod.node) if pod.node is not None else None
             if node is None:
@@ -280,12 +274,7 @@ class Score:
 def enough(nodes: int, percentage: int = 0) -> int:
     """Number of feasible nodes that ends the search for more.
 
-    Parameters
-    ----------
-    nodes
-        Number of nodes to look at.
-    percentage
-        ``percentageOfNodesToScore``; 0: 50 less one for each 125 nodes, at least 5.
+    ``percentage`` is ``percentageOfNodesToScore``; 0: 50 less one for each 125 nodes, at least 5.
     """
     if nodes <= _FEW or percentage >= 100:
         return nodes
@@ -304,10 +293,7 @@ def priority_sort(task: Task) -> tuple[int, float, tuple[str, str]]:
 
 
 class SchedulingCycle:
-    """Filters of one policy, all of which must let a node through, and scores, whose weighted sum decides.
-
-    Of several best nodes one is taken at random. ``percentage`` is that of :func:`enough`.
-    """
+    """Filters of one policy, all of which must let a node through, and scores, whose weighted sum decides."""
 
     def __init__(
         self, state: ClusterState, filters: Sequence[Filter], scores: Sequence[Score], percentage: int = 0
@@ -362,15 +348,7 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The decision of the gang rule after an attempt.
-
-    Parameters
-    ----------
-    bind
-        Pods that are bound now, in this order; each is assumed on its node.
-    release
-        Assumed pods that give their room back. Others keep holding it.
-    """
+    """The decision of the gang rule: pods that are bound now, and assumed pods that give their room back."""
 
     bind: Sequence[Task] = ()
     release: Sequence[Task] = ()
@@ -392,13 +370,7 @@ class Scheduler(Protocol, Generic[Unit]):
 
 
 def schedule(scheduler: Scheduler[Unit], deadline: Deadline = NEVER) -> tuple[Placement, bool]:
-    """Run a policy to its end, or until a deadline.
-
-    Returns
-    -------
-    Placement, bool
-        Pods in the order of their bindings, and whether the policy came to its end.
-    """
+    """Run a policy to its end, or until a deadline; whether it came to its end."""
     state, bound = scheduler.state, list[tuple[Key, str]]()
     while (unit := scheduler.next()) is not None:
         if deadline.over:

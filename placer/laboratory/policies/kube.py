@@ -1,7 +1,6 @@
 """kube-scheduler: pod after pod, by priority and age; filters and scores of its own plug-ins, as a profile has them.
 
-Preferences (preferred affinity, PreferNoSchedule, ScheduleAnyway, images) score every node alike here: an instance has
-none of them, and says so (``PreferenceIgnored``). Other parts that are not mimicked are remarked, never dropped.
+Preferences score every node alike: an instance has none of them, and says so (``PreferenceIgnored``).
 
 Source: Kubernetes ``pkg/scheduler``, plug-ins ``queuesort``, ``noderesources``, ``tainttoleration``, ``nodeaffinity``,
 ``nodeunschedulable``, ``nodeports``; ``apis/config/v1/default_plugins.go``, ``framework/runtime/framework.go``
@@ -70,7 +69,7 @@ class PodByPod:
     """The queue of kube-scheduler and one try per pod, the smallest key of ``order`` first.
 
     Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, until two
-    rounds in a row bind no pod. ``post_filter`` makes room for a pod that finds no node, and says where.
+    rounds in a row bind no pod.
     """
 
     def __init__(
@@ -336,9 +335,9 @@ _REASONS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile, defaults filled in: the plug-in that orders the queue, those that filter, that score with their
-    weights, and that may make a pod wait; plug-in to its ``pluginConfig`` arguments, and ``percentageOfNodesToScore``
-    (0: by the number of nodes).
+    """A profile, defaults filled in.
+
+    ``permit`` are plug-ins that may make a pod wait; ``percentage`` 0: by the number of nodes.
     """
 
     queue_sort: str
@@ -355,10 +354,7 @@ class Profile:
 
 
 def read_profile(written: Mapping[str, Any], reader: ConfigReader, at: str = "") -> Profile:
-    """Read one entry of ``profiles``, plain values as in a KubeSchedulerConfiguration.
-
-    ``at`` is its path, for messages, and ends with a dot where it is not empty; the reader takes faults and remarks.
-    """
+    """Read one entry of ``profiles``; ``at`` is its path, and ends with a dot where it is not empty."""
     sets = _sets(reader.mapping(written.get("plugins"), f"{at}plugins"), reader, f"{at}plugins")
     everywhere = sets.get("multiPoint", _Set(None, reader, ""))
     multi = everywhere.kept(DEFAULT_WEIGHTS) | everywhere.enabled

@@ -1,8 +1,4 @@
-"""One policy on one instance, with the configuration of a cluster's own scheduler where there is one.
-
-The plug-ins of a profile of a KubeSchedulerConfiguration say which policy it belongs to. A volcano-scheduler.conf
-belongs to `volcano`, or to `volcano-labels` if it has the plug-in network-topology. Either may be in its ConfigMap.
-"""
+"""One policy on one instance, with the configuration of a cluster's own scheduler where there is one."""
 
 from __future__ import annotations
 
@@ -73,17 +69,7 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
-    """The bindings of a policy.
-
-    Parameters
-    ----------
-    placement
-        In the order of the bindings. It may break our rules.
-    notes
-        Parts of its configuration that are not mimicked, or are ambiguous, each with its field.
-    ended
-        Whether all that waits was tried by the deadline; else the placement is partial.
-    """
+    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off."""
 
     placement: Placement
     notes: tuple[str, ...] = ()
@@ -114,10 +100,7 @@ def mimic(
     seed
         Of its random choices. The same instance, seed and arguments give the same placement.
     arguments
-        A profile of a KubeSchedulerConfiguration, or a whole volcano-scheduler.conf, as plain values
-        (:func:`read_config`). None: the defaults.
-    deadline
-        When nothing more is tried.
+        A profile of a KubeSchedulerConfiguration, or a volcano-scheduler.conf (:func:`read_config`). None: defaults.
 
     Raises
     ------
@@ -175,9 +158,8 @@ def _evicting(placement: Placement, state: ClusterState) -> Placement:
 
 
 def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
-    """kube-scheduler with the plug-ins of a profile; the reader takes the faults of their arguments, and remarks.
-
-    ``algorithm`` is the sort of TopologicalSort; empty: as its arguments or the AppGroups say.
+    """The reader takes the faults of the plug-ins' arguments, and remarks; ``algorithm`` is the sort of
+    TopologicalSort.
     """
     filters, scores = filters_of(profile, state, reader), scores_of(profile, state, reader)
     gang: Coscheduling | None = None
@@ -224,12 +206,10 @@ _ABOUT = {
 
 
 def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | None = None) -> dict[str, dict[str, Any]]:
-    """Read the configuration of a scheduler.
+    """Read the configuration of a scheduler, YAML or JSON, or the ConfigMap of one.
 
     Parameters
     ----------
-    text
-        YAML or JSON.
     scheduler_name
         Only the profile of this name; None: every profile.
 

@@ -1,8 +1,7 @@
-"""InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod.
+"""InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod, unlike C14.
 
-A spread must hold whenever a pod is placed, unlike C14, which looks at the end. Domains of units (C7 by label, C15) do
-not count. Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread`` (``Filter``), which
-Volcano's ``predicates`` call, too.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread`` (``Filter``), which Volcano's
+``predicates`` call, too.
 """
 
 from __future__ import annotations

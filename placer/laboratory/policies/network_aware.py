@@ -1,11 +1,9 @@
 """The plug-ins NetworkOverhead (filter and score) and TopologicalSort (queue), by AppGroups and a NetworkTopology.
 
 NetworkOverhead counts a pod's own dependencies on placed pods. A node is filtered out where more callees are too far
-than near enough; an unknown cost is neither.
-
-TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. Its comparison is no
-order: of two pods with one place each is before the other. ``roots``, an argument of this policy alone, names the
-workloads taken first, where the controller takes them in the random order of a Go map.
+than near enough; an unknown cost is neither. TopologicalSort orders pods of one AppGroup by its workloads, all others
+by priority and age. ``roots``, an argument of this policy alone, names the workloads taken first, where the controller
+takes them in the random order of a Go map.
 
 Without arguments of a plug-in its objects are placer's; with some, omitted ones have the plug-in's defaults. An object
 that the plug-in would not find stops it there; here it does without, and says so.
@@ -38,10 +36,7 @@ NodeLocation = tuple[str, str]
 
 
 class Overhead:
-    """Filter and score of the plug-in, over pods that take and leave room.
-
-    Its arguments are ``namespaces``, ``networkTopologyName`` and ``weightsName``; None: placer's own choice.
-    """
+    """Filter and score of the plug-in, over pods that take and leave room."""
 
     def __init__(
         self, state: ClusterState, arguments: Mapping[str, Any] | None = None, reader: ConfigReader | None = None
@@ -201,7 +196,7 @@ def _first_of(namespaces: Sequence[str], name: str, known: Container[Key]) -> Ke
 def find_costs(
     instance: Instance, arguments: Mapping[str, Any] | None, reader: ConfigReader
 ) -> Mapping[Link, int] | None:
-    """Costs of links as NetworkOverhead finds them by its arguments; None: there is no NetworkTopology."""
+    """None: there is no NetworkTopology."""
     network = instance.network
     if arguments is None:
         return None if network is None else network.costs
@@ -246,11 +241,7 @@ class QueuedPod:
 
 
 class TopologicalSort:
-    """The queue's order.
-
-    Arguments are ``namespaces`` of the plug-in, and ``topologySortingAlgorithm`` and ``roots``, which it does not have,
-    in place of those of AppGroups. ``algorithm`` overrides all of these and the stored order; empty: none.
-    """
+    """The queue's order; ``algorithm`` overrides the stored order and all arguments, empty: none."""
 
     def __init__(
         self, state: ClusterState, arguments: Mapping[str, Any] | None, reader: ConfigReader, algorithm: str = ""
@@ -301,9 +292,7 @@ class TopologicalSort:
 
 
 def _by_chance(app_group: AppGroup, algorithm: str) -> bool:
-    """Whether the order depends on which workload is taken first.
-
-    Tarjan's may be any order in which callers come before those they call, so it is certain where there is only one;
+    """Tarjan's may be any order in which callers come before those they call, so it is certain where there is only one;
     Kahn's depends on the order of the workloads that none calls.
     """
     calls = {(each.origin, each.destination) for each in app_group.dependencies}
@@ -323,9 +312,8 @@ def _callees(app_group: AppGroup) -> dict[str, list[str]]:
 
 
 def places(app_group: AppGroup, algorithm: str, roots: Sequence[str] = ()) -> dict[str, int]:
-    """Place of each workload that has a dependency; with circular calls the place in the object.
-
-    ``roots`` are taken first where the algorithm looks for a workload to begin with.
+    """With circular calls it is the place in the object. ``roots`` are taken first where the algorithm looks for a
+    beginning.
     """
     calls = _callees(app_group)
     tied = {name for origin, called in calls.items() for name in (origin, *called)}

@@ -1,8 +1,8 @@
 """NodeResourceTopologyMatch as a filter and a score, by the amounts that NUMA zones have available.
 
-Without a cache period, the default, every pod sees the zones as the objects have them, without the pods placed before
-it. With one those pods' requests are taken off every zone that lists them (OverReserve), unless
-``discardReservedNodes`` chooses the third cache, which knows of no bound pod.
+Without a cache period, the default, every pod sees the zones without the pods placed before it. With one those pods'
+requests are taken off every zone that lists them (OverReserve), unless ``discardReservedNodes`` chooses a cache that
+knows of no bound pod.
 
 Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``, ``filter.go``, ``pluginhelpers.go``,
 ``numaresources.go``, ``score.go``, ``{least,most}_allocated.go``, ``balanced_allocation.go``, ``least_numa.go``).
@@ -200,9 +200,7 @@ def narrowest(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], costs: Sequence[Sequence[int | None]]
 ) -> tuple[tuple[int, ...], bool] | None:
     """The fewest zones that take a request, of those the nearest, the first of several; and whether no set of so many
-    zones is nearer together.
-
-    ``rooms`` is per zone its listed amounts, ``costs`` the distance from each zone to each; None counts as 255.
+    zones is nearer together. A distance of None counts as 255.
     """
     numbers = range(len(rooms))
     for size in range(1, len(rooms) + 1):
@@ -254,8 +252,8 @@ def _always_fits(resource: str, guaranteed: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """``containers`` are stages and requests, init containers and sidecars first; ``whole`` is the effective request:
-    the larger of the sum of the containers and the largest init container, with overhead.
+    """``containers``: init containers and sidecars first; ``whole``: the larger of the sum of the containers and the
+    largest init container, with overhead.
     """
 
     qos: Qos
@@ -297,16 +295,8 @@ def _whole(demand: NumaDemand) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class NodeZones:
-    """Parameters
-    ----------
-    ids
-        Of the zones, ascending.
-    rooms
-        Per zone the amounts of every resource that it lists, zeros too.
-    costs
-        Per zone distance to each zone, by index; None: not given.
-    most
-        How many zones a node may have for the kubelet (``maxNUMANodes``), at least 2.
+    """``rooms`` are per zone the amounts that it lists, zeros too; ``most`` is ``maxNUMANodes`` of the kubelet, at
+    least 2.
     """
 
     policy: str

@@ -19,11 +19,8 @@ class Machine(BaseModel):
 
     Parameters
     ----------
-    cores
-        Usable by this process.
     revision
-        First twelve digits of the commit of placer's sources, ``+`` behind them where files differ from it; None
-        outside a checkout of Git.
+        First twelve digits of the commit of placer's sources, ``+`` behind them where files differ from it.
     """
 
     model_config = ConfigDict(frozen=True)

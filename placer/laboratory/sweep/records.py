@@ -27,14 +27,8 @@ KEY = ("instance", "seed", "policy", "limit", "workers", "version", "config")
 
 
 class KnownAnswer(BaseModel):
-    """The best placement known of an instance: ``NAME.best.*`` next to it, else the planted one.
-
-    Parameters
-    ----------
-    weight, weight_bound
-        Of all that it places, and no placement's is above; None where nothing is proved.
-    values, bounds
-        In the order of the objective, as the file has them; a planted placement has no bounds.
+    """The best placement known of an instance: ``NAME.best.*`` next to it, else the planted one, of which nothing is
+    proved.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -193,7 +187,7 @@ class Store:
 
 
 def read_lines(path: str | Path) -> list[RunRecord]:
-    """Read all lines of a file that ``sweep -o`` wrote, those of several sweeps too; of two of one run the last.
+    """Read all lines of a file that ``sweep -o`` wrote; of two of one run the last.
 
     Raises
     ------

@@ -1,7 +1,5 @@
-"""Plan and carry out runs: each in its own process, so that its time and memory are its own.
-
-A run (:func:`answer`) is the whole call as a user makes it, reading to writing. Every fault is reported before anything
-runs.
+"""Plan and carry out runs: each the whole call as a user makes it, in its own process, so that time and memory are its
+own.
 """
 
 from __future__ import annotations
@@ -59,11 +57,6 @@ class Subject:
 
 def parse_subject(word: str) -> Subject:
     """Read a word: a family and its options as ``placer generate`` takes them, or a path.
-
-    Parameters
-    ----------
-    word
-        A file that bears a family's name has ``./`` before it.
 
     Raises
     ------
@@ -157,21 +150,7 @@ MOST_SEEDS = 100_000  #: ``1-5`` is meant, ``1-5000000000`` is not
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run to do.
-
-    Parameters
-    ----------
-    seed
-        Of the family's chance; of the policy's or the solver's where the instance is in files.
-    policy
-        One of :data:`placer.laboratory.deciders.NAMES`, or the reader's name of their own policy.
-    limit
-        Seconds of the whole call of a method.
-    arguments
-        Configuration of a policy; None: its defaults.
-    own
-        The policy of the reader's own that has the name.
-    """
+    """One run to do; the seed is of the family's chance, or of the policy or solver where the instance is in files."""
 
     subject: Subject
     seed: int
@@ -224,9 +203,6 @@ def plan(
     ----------
     words
         Families with their options, and paths (:func:`parse_subject`); one given twice counts once.
-    seeds
-        Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files: 0 .. 2^31
-        - 1.
     policies, arguments
         As :func:`placer.laboratory.compare.compare` takes them.
     time_limit, workers
@@ -312,10 +288,7 @@ def make(run: Run, target: str, emit: Callable[[Any], None]) -> str:  # noqa: AR
 
 
 def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> RunRecord:
-    """Decide upon the instance at ``path``, write the Placement (of a policy its Bindings) to ``target``, measure.
-
-    ``emit`` gets the id of this process, and None when the call is over (:meth:`PeakOfTree.hear`).
-    """
+    """Decide upon the instance at ``path``, write the Placement (of a policy its Bindings) to ``target``, measure."""
     began = time.monotonic()
     emit(os.getpid())
     try:
@@ -468,7 +441,7 @@ def sweep(
     jobs: int = 1,
     begin: Callable[[Run], None] | None = None,
 ) -> Generator[RunRecord, None, None]:
-    """Carry out runs.
+    """Carry out runs: a line for each, as soon as it is done; a run that fails is a line with its error.
 
     Parameters
     ----------
@@ -478,11 +451,6 @@ def sweep(
         Runs at once, at least 1. More than one compete for cores and memory, which shows in their seconds.
     begin
         Called with each run that is submitted (progress).
-
-    Yields
-    ------
-    Line
-        One per run, as soon as it is done; a run that fails is a line with its error.
 
     Raises
     ------

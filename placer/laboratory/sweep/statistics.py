@@ -31,11 +31,11 @@ _OTHERS = ("instance", "seed", "policy", "error", "verdict", "violations", "note
 
 
 def median_of(figures: Iterable[float]) -> tuple[float, float, float, int] | None:
-    """Median, ends of an interval for the median of the distribution, and number of figures, NaN left out.
+    """Median, ends of an interval for the median of the distribution, and number of figures, NaN left out; None of
+    nothing.
 
     The interval goes from the k-th smallest to the k-th largest figure, with the largest k for which the binomial tail
-    P(Bin(n, 1/2) < k) on either side leaves :data:`CONFIDENCE`; of fewer than six figures it is their range. Nothing is
-    assumed of the distribution. None of nothing.
+    P(Bin(n, 1/2) < k) on either side leaves :data:`CONFIDENCE`; of fewer than six figures it is their range.
 
     Examples
     --------

@@ -82,8 +82,8 @@ class Worksheet:
 class _DomainPlan(NamedTuple):
     """A try for a domain that works, undone, and the sum of the scores of its subjobs' HyperNodes.
 
-    ``subjob`` is the last one, ``inner`` its HyperNode; ``anchors`` are those of all subjobs then, ``queue`` subjobs
-    with untried pods, and ``tasks`` pods that are known to fit, where ``moves`` are not made yet.
+    ``subjob`` is the last one, ``inner`` its HyperNode; ``tasks`` are pods that are known to fit, where ``moves`` are
+    not made yet.
     """
 
     domain: int
@@ -100,11 +100,7 @@ class _DomainPlan(NamedTuple):
 
 
 class Allocate:
-    """One session's tries.
-
-    Without ``topology`` the plug-in network-topology-aware is off, and only the whole cluster is tried. Filters and
-    scores are without room and the topology's own score.
-    """
+    """One session's tries; without ``topology`` only the whole cluster is tried."""
 
     def __init__(
         self,
@@ -140,10 +136,7 @@ class Allocate:
         return self.step.total(task, nodes)
 
     def fill(self, subjob: SubJob, task: Task) -> int | None:
-        """The node that backfill takes: the best of all that the filters let through; None where there is none.
-
-        Only the action allocate anchors pods; to a pod that comes by backfill no HyperNode is near.
-        """
+        """The node that backfill takes: the best of all; to a pod that comes by backfill no HyperNode is near."""
         self._subjob, self._anchor = subjob, None
         return self.step.choose(task, self.state.everywhere)
 
@@ -278,10 +271,7 @@ class Allocate:
         return self.for_tasks(job, subjob, left, domain)
 
     def _needed(self, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
-        """The idle room that a HyperNode needs for success, where no pod can be missing; None: that is open.
-
-        Volcano tries all the same, having only the idle sums of the start.
-        """
+        """None where pods may be missing. Volcano tries all the same, having only the idle sums of the start."""
         if subjob.size < subjob.total or self._blurred:
             return None
         return sum((task.request for task in tasks), start=np.zeros_like(subjob.request))
@@ -289,8 +279,8 @@ class Allocate:
     def _slots(self, job: JobInfo, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
         """How many of the pods each node has room for, shape (nodes,): then counting shows the result of a try.
 
-        None where it does not: pods differ or have host ports, not all of them are needed or not even all are enough,
-        the queue allows only some, or room is still being left.
+        None where pods differ or have host ports, not all of them are needed or not even all are enough, the queue
+        allows only some, or room is still being left.
         """
         first, state = tasks[0], self.state
         alike = all(
@@ -308,12 +298,8 @@ class Allocate:
         return np.where(feasible, found, 0)
 
     def for_tasks(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
-        """Pod after pod on the nodes of a HyperNode, until the subjob is ready.
-
-        Returns
-        -------
-        list of Move
-            Carried out; empty where the subjob does not become ready, or was and nothing more fits.
+        """Pod after pod on the nodes of a HyperNode, until the subjob is ready; no moves where it does not become
+        so.
         """
         nodes, moves = self.domains.nodes[domain], list[Move]()
         self._subjob, self._anchor = subjob, subjob.anchor

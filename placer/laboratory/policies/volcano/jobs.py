@@ -181,10 +181,8 @@ class JobInfo:
     ----------
     wanted
         None: the whole job has no networkTopology.
-    roles
-        Role to pods that are placed or succeeded.
-    roles_pipelined
-        Role to pods that wait for room, and pending ones without request.
+    roles, roles_pipelined
+        Role to pods that are placed or succeeded; that wait for room, or request nothing.
     anchor
         HyperNode that its placed pods lie in; None: free.
     failed

@@ -1,9 +1,7 @@
 """The actions preempt and gangpreempt: evictions for jobs that are not ready after allocate.
 
-Jobs without a networkTopology are of preempt: pod after pod, on the node that scores best and has enough victims.
-Evictions stand only where the job becomes ready by them; the victims' gangs do not count, as the plug-ins stand by
-default. Jobs with one are of gangpreempt: HyperNode after HyperNode, victims job by job until a try of allocate works
-there (#5984).
+Jobs without a networkTopology are of preempt: pod after pod, on the node that scores best and has enough victims. Jobs
+with one are of gangpreempt: HyperNode after HyperNode, victims job by job until a try of allocate works there (#5984).
 
 Source: Volcano ``pkg/scheduler/actions/{preempt,gangpreempt,utils}``, ``pkg/scheduler/plugins/{priority,conformance}``.
 """
@@ -79,7 +77,7 @@ class _Preempt:
             self._restore(gone)
 
     def within_job(self, job: JobInfo) -> None:
-        """Evict pods of a job for others of it that have a higher priority; evictions stand in any case."""
+        """Evictions stand in any case."""
         moves = list[Move]()
         for subjob in job.subjobs:
             for task in self._pending(subjob.tasks):

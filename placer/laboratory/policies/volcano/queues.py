@@ -1,8 +1,7 @@
 """The action enqueue with overcommit, and the plug-in proportion.
 
-A PodGroup of which nothing runs waits outside. It is let in while its ``minResources``, with those of all that are in
-and do not run yet, fit into the capacity of all nodes times a factor, less running pods. Of queues weight and
-capability count; guarantees are not part of an instance.
+A PodGroup of which nothing runs is let in while its ``minResources``, with those of all that are in and do not run yet,
+fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not part of an instance.
 
 Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/plugins/{overcommit,proportion}``.
 """
@@ -39,9 +38,8 @@ def enqueue(
 ) -> set[GroupKey]:
     """Jobs that are in once the action has run.
 
-    Jobs without pods, and the phase in a PodGroup's status, are unknown here. ``overcommit`` has factors of the
-    capacity, 1 or more, of single resources, and ``""`` of all others; without it the plug-in is off, and all are let
-    in. ``order`` says who comes first.
+    ``overcommit`` has factors of the capacity, 1 or more, of single resources, and ``""`` of all others; without it the
+    plug-in is off, and all are let in.
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
@@ -67,7 +65,6 @@ def _idle(state: ClusterState, overcommit: Mapping[str, float]) -> dict[str, flo
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
-    """The part of the minResources of a PodGroup that runs which it does not take yet."""
     if not group.bound or len(group.bound) < group.min_member:
         return {}
     pods = (state.instance.pods[key].requests for key in group.bound)
@@ -92,10 +89,7 @@ def _counted(least: Resources) -> dict[str, int]:
 
 
 class Proportion:
-    """Deserved and allocated resources of each queue, over pods that take and leave room.
-
-    ``jobs`` are all that want something. Where the plug-in is not ``on``, no queue is overused.
-    """
+    """Deserved and allocated resources of each queue; where the plug-in is not ``on``, no queue is overused."""
 
     def __init__(self, state: ClusterState, jobs: Sequence[JobInfo], *, on: bool) -> None:
         self.on = on
@@ -154,10 +148,7 @@ def deserved(
     limits: Mapping[str, FloatArray],
     weights: Mapping[str, int],
 ) -> dict[str, FloatArray]:
-    """Share out the capacity among queues by their weight, to none more than it requests or may have.
-
-    ``total``, and each queue's requests and limits (infinite: none), have shape (resources,). Weights are at least 1.
-    """
+    """To none more than it requests or may have; limits are infinite where there are none, weights at least 1."""
     most = {name: np.minimum(request[name], limits[name]) for name in request}
     found = {name: np.zeros_like(total) for name in request}
     remaining, open_ = total.copy(), sorted(request)

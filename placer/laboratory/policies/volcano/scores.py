@@ -75,8 +75,7 @@ def first_nodes(state: ClusterState) -> Callable[[Task], int | None]:
 def label_nearness(values: Sequence[Sequence[str]], first: Callable[[Task], int | None], weight: int) -> Score:
     """Nodes that share a label with the node of the group's first pod: the nearer the label, the higher.
 
-    ``values`` are of each node those of the labels, nearest first. Two nodes without a label share it, as in the
-    design.
+    Two nodes without a label share it, as in the design.
     """
 
     def of(task: Task, nodes: IntArray) -> FloatArray:

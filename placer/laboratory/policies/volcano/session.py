@@ -158,7 +158,7 @@ class Session:
     def settle(self, unit: Turn) -> Settlement:
         """Bind a job that is ready, and try its other pods; one that is not ready tries no more.
 
-        Pods that only wait for room of others, and those placed with them, keep it until the session ends (#5044).
+        Pods that wait for room of others keep theirs until the session ends (#5044).
         """
         job = unit.job
         held = self._unbound[job.group.key]

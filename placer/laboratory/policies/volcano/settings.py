@@ -1,7 +1,6 @@
 """volcano-scheduler.conf: tiers of plug-ins with their arguments.
 
-Without a configuration: those plug-ins of the default one that decide where pods go, and network-topology-aware,
-without which hard limits are silently not enforced. Parts that are not mimicked are remarked, never dropped.
+The default has network-topology-aware, too, without which hard limits are silently not enforced.
 
 Source: Volcano ``installer/helm/chart/volcano/config/volcano-scheduler.conf``, ``pkg/scheduler/plugins/*``.
 """
@@ -108,18 +107,10 @@ class VolcanoSettings:
 
     Parameters
     ----------
-    actions
-        Names; by default Volcano's own.
-    job_order
-        Plug-ins that order jobs, first one first.
-    gang, proportion, predicates
-        Whether they are on.
     node_order
         Weights of nodeorder's scores; empty: off.
     binpack
         Its weight (0: off) and the weights of resources.
-    topology
-        Arguments of network-topology-aware; None: off.
     keys
         Weight of network-topology and its labels, nearest first; without labels HyperNodes stand for them. None: off.
     overcommit

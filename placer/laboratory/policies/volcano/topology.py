@@ -22,19 +22,7 @@ __all__ = ["TopologyAware", "TopologyWeights"]
 
 @dataclass(frozen=True, slots=True)
 class TopologyWeights:
-    """Arguments of the plug-in.
-
-    Parameters
-    ----------
-    weight
-        Of all its scores.
-    resources
-        Weight of each resource that counts for how full a HyperNode is.
-    normal_pods
-        Whether pods without a networkTopology fill the fuller HyperNode.
-    fading
-        Factor of each higher tier for them.
-    """
+    """Arguments of the plug-in; ``fading`` is the factor of each higher tier for pods without a networkTopology."""
 
     weight: int = 1
     resources: Mapping[str, int] = field(default_factory=lambda: {"cpu": 1, "memory": 1})
@@ -56,18 +44,10 @@ class TopologyAware:
     def gradients(
         self, wanted: Wanted | None, anchor: int | None, within: int, request: IntArray | None
     ) -> list[list[int]]:
-        """HyperNodes to try, tier by tier from below.
+        """HyperNodes to try, tier by tier from below, inside ``within``.
 
-        Parameters
-        ----------
-        wanted
-            Without a limit nothing but ``within`` is tried.
-        anchor
-            Where the scope's placed pods are; None: nowhere. An anchor above the limit leaves nothing to try.
-        within
-            HyperNode that the caller is bound to.
-        request
-            Amounts that a HyperNode without an anchor must have idle, or will have, at the start of the session.
+        An anchor, the HyperNode of placed pods, above the limit leaves nothing to try. Without an anchor a HyperNode
+        must have ``request`` idle, or will have it, at the start of the session.
         """
         limit = wanted.limit if wanted is not None else None
         if limit is None:
@@ -84,7 +64,7 @@ class TopologyAware:
         return bool((request <= idle)[asked].all() or (request <= future)[asked].all())
 
     def _root(self, anchor: int | None, within: int, limit: int) -> int | None:
-        """Highest ancestor of the anchor within the limit, cut with ``within``; None where nothing is left."""
+        """None where nothing is left."""
         if anchor is None:
             return within
         allowed = [each for each in self.domains.line(anchor) if self.domains.tier[each] <= limit]
@@ -118,11 +98,7 @@ class TopologyAware:
         return sum(count for node, count in subjob.running.items() if domain in self.domains.path[node])
 
     def nodes(self, subjob: SubJob, anchor: int | None, task: Task, nodes: IntArray) -> FloatArray:
-        """BatchNodeOrder of feasible nodes: near to the anchor for pods with a networkTopology, full HyperNodes for all
-        others.
-
-        ``anchor`` is where the subjob's pods are so far in this try; None: nowhere.
-        """
+        """BatchNodeOrder: near to the anchor for pods with a networkTopology, full HyperNodes for all others."""
         if subjob.wanted is not None:
             scores = self._near(subjob, anchor, nodes) if anchor is not None else np.zeros(len(nodes))
         elif self.weights.normal_pods:
@@ -160,7 +136,7 @@ class TopologyAware:
         return (domains.max_tier - domains.tier[common]) / (domains.max_tier - domains.min_tier)
 
     def _full(self, task: Task, nodes: IntArray) -> FloatArray:
-        """How full the HyperNodes of each node are, tier by tier; without one a node counts as full."""
+        """Without a HyperNode a node counts as full."""
         domains, total, weights = self.domains, np.zeros(len(nodes)), 0.0
         by_domain: dict[int, float] = {-1: 1.0}
         for tier in range(domains.min_tier, domains.max_tier + 1):
