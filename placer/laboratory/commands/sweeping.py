@@ -91,8 +91,6 @@ def add_sweep(commands: Any) -> None:
 def _sweep(options: argparse.Namespace) -> int:
     runs = _plan(options)
     aloud = options.output == "-"
-    if not (aloud or options.json):
-        import placer.laboratory.sweep.statistics  # noqa: F401  # a missing library shows before hours of runs
     store = None if options.output is None or aloud else _store(options.output, runs)
     known = _settled(store, options.strict)
     before = len(known)
@@ -145,6 +143,9 @@ def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> No
 
 def _plan(options: argparse.Namespace) -> list[Run]:
     from placer.laboratory.sweep.runs import parse_seeds, plan
+
+    if not (options.output == "-" or options.json):
+        import placer.laboratory.sweep.statistics  # noqa: F401  # a missing library shows before hours of runs
 
     return plan(
         options.word,

@@ -143,12 +143,17 @@ def _draw_panel(axes: Any, panel: Mapping[str, Any]) -> None:
         axes.set_ylabel(y["label"])
     if x["log"]:
         axes.set_xscale("log")
-    if y["log"] and min(point["y"] for series in panel["series"] for point in series["points"]) > 0:
-        axes.set_yscale("log")
-    elif y["log"]:
-        axes.set_yscale("symlog", linthresh=LINEAR)
+    if y["log"]:
+        _set_log_heights(axes, panel)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
+
+
+def _set_log_heights(axes: Any, panel: Mapping[str, Any]) -> None:
+    if min(point["y"] for series in panel["series"] for point in series["points"]) > 0:
+        axes.set_yscale("log")
+    else:
+        axes.set_yscale("symlog", linthresh=LINEAR)
 
 
 def _draw_series(axes: Any, series: Mapping[str, Any], place: int, count: int) -> None:

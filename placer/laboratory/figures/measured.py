@@ -46,13 +46,17 @@ def read_runs(paths: Sequence[str]) -> pd.DataFrame:
         array = _array(path)
         if array is None:
             lines += [(path, line) for line in read_lines(path)]
-        elif all(isinstance(row, dict) and set(KEY) <= set(row) for row in array):
+        elif all(map(_is_line, array)):
             lines += [(path, read_record(row, path, f"entry {number}")) for number, row in enumerate(array, start=1)]
         else:
             rows += _compared(path, array)
     if not lines and not rows:
         raise BadInstance([Fault(path, None, "", "", "nothing", EXPECTED) for path in paths])
     return pd.DataFrame([*_swept(lines), *rows], columns=_COLUMNS).astype(dict.fromkeys(_NUMBERS, float))
+
+
+def _is_line(row: Any) -> bool:
+    return isinstance(row, dict) and set(KEY) <= set(row)
 
 
 def _swept(lines: Sequence[tuple[str, RunRecord]]) -> list[dict[str, Any]]:
@@ -64,7 +68,6 @@ def _swept(lines: Sequence[tuple[str, RunRecord]]) -> list[dict[str, Any]]:
     found = []
     for path, line in lines:
         several = [way for way, values in ways[line.policy].items() if len(values) > 1]
-        counts = [each.name == "placed" for each in line.objective]
         found.append(
             {
                 "file": path,
@@ -78,13 +81,16 @@ def _swept(lines: Sequence[tuple[str, RunRecord]]) -> list[dict[str, Any]]:
                 "nodes": line.nodes,
                 "seconds": line.seconds,
                 "memory": line.peak_memory_mib,
-                "trace": [
-                    (point.seconds, sum(value for value, placed in zip(point.values, counts, strict=True) if placed))
-                    for point in line.trace
-                ],
+                "trace": _trace(line),
             }
         )
     return found
+
+
+def _trace(line: RunRecord) -> list[tuple[float, int]]:
+    counts = [each.name == "placed" for each in line.objective]
+    weights = (sum(value for value, placed in zip(point.values, counts, strict=True) if placed) for point in line.trace)
+    return [(point.seconds, weight) for point, weight in zip(line.trace, weights, strict=True)]
 
 
 def _array(path: str) -> list[Any] | None:

@@ -85,10 +85,7 @@ class DefaultPreemption:
         if not (helps and victims):
             return None
         victims = sorted(victims, key=_importance)
-        highest, total = victims[0].priority, sum(pod.priority + _POSITIVE for pod in victims)
-        earliest = min(pod.created for pod in victims if pod.priority == highest)
-        violations = sum(pod.key in breaking for pod in victims)
-        return (violations, highest, total, len(victims), -earliest), node, victims
+        return (sum(pod.key in breaking for pod in victims), *_cost(victims)), node, victims
 
     def _lower(self, task: Task, node: int) -> list[Pod]:
         there = (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)
@@ -115,6 +112,13 @@ class DefaultPreemption:
             if any(left[budget] < 0 for budget in budgets):
                 found.add(pod.key)
         return found
+
+
+def _cost(victims: Sequence[Pod]) -> tuple[float, ...]:
+    """Highest priority, sum of priorities, number, the latest start of the highest; ``victims`` by importance."""
+    highest = victims[0].priority
+    earliest = min(pod.created for pod in victims if pod.priority == highest)
+    return highest, sum(pod.priority + _POSITIVE for pod in victims), len(victims), -earliest
 
 
 def _importance(pod: Pod) -> tuple[int, float, Key]:
