@@ -77,6 +77,8 @@ ROOMS = {
     "distributed": ("executors",),
     "argcomplete": ("cli.completing",),
     "matplotlib": ("laboratory.figures.drawing",),
+    "pandas": ("laboratory.figures", "laboratory.sweep.statistics"),
+    "scipy": ("laboratory.sweep.statistics",),
     "rich": ("summary", "progress", "terminal", "tables", "laboratory.commands", "cli"),
 }
 
