@@ -1,8 +1,6 @@
 """AppGroups: workloads, dependencies, and which pod is of which workload.
 
-A workload is called by its ``selector``, else by its name (KEP-260). A pod is of a workload by its labels, else by the
-controller that made it. Of objects of one name under several API groups the one under the group in use counts, and a
-finding names the others.
+A workload is called by its ``selector``, else by its name (KEP-260).
 """
 
 from __future__ import annotations
@@ -44,9 +42,8 @@ Written = TypeVar("Written", bound=NamespacedObject)
 
 
 def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
-    """Keep one object of each namespace and name, sorted: that of the API group ``in_use``, else the last by API group.
-
-    A finding names the others.
+    """Keep one object of each namespace and name, sorted: that of the API group ``in_use``, else the last by
+    API group.
     """
     same: dict[Key, list[Written]] = defaultdict(list)
     for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
@@ -72,7 +69,7 @@ BANDWIDTH = "network.aware.com/bandwidth"
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An AppGroup as read; ``owners`` maps kind and name of a listed workload to its own name and namespace, if any."""
+    """An AppGroup as read; ``owners`` maps kind and name of a workload to its own name and namespace, if any."""
 
     app_group: AppGroup
     owners: Mapping[tuple[str, str], tuple[str, str | None]]
@@ -80,7 +77,7 @@ class Application:
 
 
 def read_app_groups(written: Iterable[AppGroupManifest], findings: Findings) -> dict[Key, Application]:
-    """Read AppGroups, sorted by key; a list that cannot be as meant is a finding."""
+    """Read AppGroups, sorted by key."""
     counting = only_one_each(written, "AppGroup", APP_GROUP_API, findings)
     return {key: _AppGroupReader(key, each, findings).read() for key, each in counting.items()}
 
@@ -164,9 +161,7 @@ WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 
 
 class AppGroupMember(NamedTuple):
-    """``workload`` is None where the AppGroup does not know it, so that it has no dependencies; ``field`` names the
-    source.
-    """
+    """``workload`` is None where the AppGroup does not know it; ``field`` names the source."""
 
     app_group: Key
     workload: str | None
@@ -179,10 +174,7 @@ def read_app_group_members(
     replica_sets: Iterable[ReplicaSetManifest],
     findings: Findings,
 ) -> dict[Key, AppGroupMember]:
-    """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent.
-
-    Findings are absent AppGroups and workloads, and AppGroups of one name that cannot be told apart.
-    """
+    """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent."""
     reader = _WorkloadFinder(applications, replica_sets, findings)
     found = {}
     for pod in pods:
@@ -219,7 +211,6 @@ class _WorkloadFinder:
         self._without: dict[Key, set[str]] = defaultdict(set)
 
     def member(self, pod: PodManifest) -> AppGroupMember | None:
-        """The AppGroup and workload of one pod; None: in no AppGroup."""
         labels = pod.metadata.labels or {}
         name = labels.get(APP_GROUP_LABEL)
         if not name:
@@ -274,7 +265,6 @@ class _WorkloadFinder:
         return None
 
     def note_lost(self) -> None:
-        """Note AppGroups that could not be told apart, and pods of no workload, once for each AppGroup."""
         for keys, pods in self._ambiguous.items():
             names = ", ".join(map(str, keys))
             message = f"{counted(pods)} may be of any of the AppGroups {names}, and so of none"

@@ -31,10 +31,8 @@ __all__ = ["Blueprint", "Marks", "owner_reference", "upstream_pod_group"]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Labels or annotations that a controller adds to those of the template.
-
-    Those ``fixed`` are equal on every pod, ``numbered`` map a name to a divisor of the pod's number (rounded down), and
-    ``named`` have the pod's name as value.
+    """Labels or annotations that a controller adds: ``numbered`` map a name to a divisor of the pod's number (rounded
+    down), ``named`` have the pod's name as value.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +40,7 @@ class Marks:
     named: tuple[str, ...] = ()
 
     def of(self, name: str, number: int) -> Labels:
-        """Those of one pod."""
+        """Marks of one pod."""
         found = dict(self.fixed)
         for key, divisor in self.numbered.items():
             found[key] = str(number // divisor)
@@ -53,24 +51,9 @@ class Marks:
 class Blueprint:
     """How the pods of one template come about.
 
-    Parameters
-    ----------
-    path
-        Of the template in the workload's text, keys and indices.
-    stem
-        Stands before the number in the pods' names.
-    scheduler_name, priority_class_name, subdomain
-        Used where the template names none; None: left out.
-    hostname
-        Whether the pod's name becomes its host name.
-    claims
-        Volume to claim; ``{pod}`` in the claim is the pod's name.
-    maker
-        The controller that the pods name; None: the owner. Jobs make the pods of a JobSet.
-    pod_group
-        PodGroup of Kubernetes that the pods are members of; None: the one that the template names, if any.
-    node_selector, tolerations
-        Added to those of the template.
+    ``path``: of the template in the workload's text. ``scheduler_name``, ``priority_class_name``, ``subdomain``: where
+    the template names none. ``claims``: ``{pod}`` is the pod's name. ``maker``: controller that the pods name; None:
+    the owner. ``pod_group``: of Kubernetes; None: the template's, if any.
     """
 
     owner: NamespacedObject
@@ -92,12 +75,12 @@ class Blueprint:
 
     @property
     def template_labels(self) -> Labels:
-        """Labels that the template itself gives its pods."""
+        """Labels of the template."""
         return (self.template.metadata.labels if self.template.metadata is not None else None) or {}
 
     @property
     def template_annotations(self) -> Labels:
-        """Annotations that the template itself gives its pods."""
+        """Annotations of the template."""
         return (self.template.metadata.annotations if self.template.metadata is not None else None) or {}
 
     def name(self, number: int) -> str:
@@ -113,7 +96,7 @@ class Blueprint:
         return {volume: claim.replace("{pod}", name) for volume, claim in self.claims.items()}
 
     def pods(self) -> Iterator[PodManifest]:
-        """The pods share their spec, so each look-up is made once per template."""
+        """Make the pods, which share their spec."""
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
         owners = (self.maker or owner_reference(self.owner),)
@@ -170,10 +153,7 @@ def upstream_pod_group(
     constraints: UpstreamSchedulingConstraints | None = None,
     priority_class: str | None = None,
 ) -> UpstreamPodGroupManifest:
-    """Make a PodGroup of Kubernetes as the controller of a workload does.
-
-    A gang needs all ``size`` pods where ``policy`` counts none; without a policy it is a gang.
-    """
+    """Make a PodGroup of Kubernetes; a gang that counts no pods, or without a ``policy``, needs all ``size``."""
     from placer.kube.scheduling import (
         GangPolicy,
         UpstreamPodGroupManifest,

@@ -1,7 +1,4 @@
-"""Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves.
-
-Kubernetes checks them at binding only, and pods may have gone since. The findings say why new pods are kept off.
-"""
+"""Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rules that bound pods break by themselves: findings, never an invalid instance (models/reading.md, "bound pods").
-
-New pods must not add to any of it, so these findings say why nothing more fits.
-"""
+"""Rules that bound pods break by themselves: findings, never an invalid instance (models/reading.md, "bound pods")."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
 
 @dataclass(frozen=True, slots=True)
 class ProtectingMarks:
-    """Marks of other systems that protect bound pods: their own, and those of PodGroups, workloads and classes.
-
-    Objects without a protecting mark are absent.
-    """
+    """Marks of other systems that protect bound pods, by object."""
 
     groups: Mapping[GroupKey, str]
     workloads: Mapping[Maker, str]
@@ -50,7 +47,7 @@ class ProtectingMarks:
 
     @classmethod
     def of(cls, objects: Objects) -> ProtectingMarks:
-        """Those of the objects of an instance."""
+        """Marks of the objects of an instance."""
         groups: dict[str, Sequence[ObjectBase]] = {UPSTREAM: objects.upstream_pod_groups, VOLCANO: objects.pod_groups}
         groups |= {COSCHEDULING: objects.coscheduling_pod_groups}
         kai = objects.kai_pod_groups
@@ -108,10 +105,7 @@ def _words(name: str, value: str) -> str:
 
 
 class Protection:
-    """Which bound pods are never disturbed, whatever would be gained.
-
-    A protecting selector of the Policy takes a pod by its own labels, or by those of its namespace.
-    """
+    """Which bound pods are never disturbed; a selector of the Policy takes labels of the pod, or of its namespace."""
 
     def __init__(
         self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]], marks: ProtectingMarks
@@ -122,7 +116,7 @@ class Protection:
         self._namespaces, self._marks = namespaces, marks
 
     def reason(self, pod: PodManifest, state: PodState, priority: int, group: GroupKey | None = None) -> str:
-        """Why a bound pod is never disturbed; empty where it may be, and for any other pod."""
+        """Why a bound pod is never disturbed; empty for any other pod."""
         if state is not PodState.BOUND:
             return ""
         if is_daemon(pod.metadata):
@@ -154,10 +148,7 @@ def _selector(protected: Protected) -> tuple[Requirements, frozenset[str] | None
 def read_budgets(
     written: Iterable[PodDisruptionBudgetManifest], pods: Mapping[Key, Pod]
 ) -> tuple[DisruptionBudget, ...]:
-    """Read the budgets that mean a bound pod.
-
-    Where a status has no count, bound pods are healthy and all ``pods`` of the instance are expected.
-    """
+    """Read the budgets that mean a bound pod; all ``pods`` are expected where a status has no count."""
     budgets = sorted(written, key=lambda each: (each.namespace, each.name))
     here: dict[str, list[Pod]] = {each.namespace: [] for each in budgets}
     for pod in pods.values() if here else ():
@@ -168,7 +159,7 @@ def read_budgets(
 
 
 def policy_budgets(policies: Iterable[PolicyManifest], pods: Mapping[Key, Pod]) -> Iterator[DisruptionBudget]:
-    """``disruption.maxPods`` of the Policy: the most bound pods that one placement may disturb."""
+    """``disruption.maxPods`` of the Policy, as a budget."""
     for policy in policies:
         allowed = policy.spec.disruption if policy.spec is not None else None
         if allowed is not None and allowed.max_pods is not None:
@@ -198,7 +189,6 @@ def _bound(pods: Iterable[Pod]) -> frozenset[Key]:
 
 
 def _kept(spec: BudgetSpec, expected: int) -> int:
-    """Pods that must run, as the disruption controller counts."""
     if spec.max_unavailable is not None:
         return max(0, expected - amount_of(spec.max_unavailable, expected))
     return amount_of(spec.min_available or 0, expected)

@@ -1,12 +1,8 @@
 """Units: pods that must be in one domain of a node label (C7 by label), maybe in one of their own (C15).
 
-A PodGroup of Kubernetes asks for one in its scheduling constraints. Annotations of pods do for a child Job of a
-JobSet, a replica or subgroup of a LeaderWorkerSet, and a pod set of Kueue; labels and owners tell such units apart, so
-pods that exist and pods that would be made are read alike.
-
-Source: sigs.k8s.io/jobset ``pkg/webhooks/pod_mutating_webhook.go``, sigs.k8s.io/lws ``pkg/webhooks/pod_webhook.go``
-(both make affinity and anti-affinity of it), kubernetes/api ``scheduling/v1beta1``, sigs.k8s.io/kueue
-``pkg/controller/jobs`` (which pods are a pod set) and ``apis/kueue/v1beta1/topology_types.go``.
+Labels and owners tell units apart, so pods that would be made are read as those that exist. Source: jobset
+``pkg/webhooks/pod_mutating_webhook.go``, lws ``pkg/webhooks/pod_webhook.go``, kubernetes/api ``scheduling/v1beta1``,
+kueue ``pkg/controller/jobs`` and ``apis/kueue/v1beta1/topology_types.go``.
 """
 
 from __future__ import annotations
@@ -56,10 +52,7 @@ def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainU
 
 
 def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
-    """The units that a pod's annotations ask for.
-
-    Where a replica and its subgroups are exclusive in one key, the subgroup's unit is enough.
-    """
+    """The units that a pod's annotations ask for; a subgroup's makes its replica's unnecessary."""
     inner = (pod.metadata.annotations or {}).get(SUB_GROUP_EXCLUSIVE_TOPOLOGY)
     return tuple(
         DomainUnit(unit, key, exclusive=name != REPLICA_EXCLUSIVE_TOPOLOGY or key != inner)
@@ -75,7 +68,7 @@ def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
 
 
 def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
-    """The exclusive Jobs of JobSets in some labels that a pod is of; empty where it is of no such Job."""
+    """The exclusive Jobs of JobSets in some labels that a pod is of."""
     labels = pod.metadata.labels or {}
     if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
         return ()
@@ -91,11 +84,7 @@ def unnamed_units(pod: PodManifest) -> Iterator[str]:
 
 
 def _asked(pod: PodManifest) -> Iterator[tuple[str, str, str | None]]:
-    """Annotation, topology key, and name of the unit: empty where labels do not tell, None where the pod is of no
-    subgroup.
-
-    Pods that belong to their node are in no unit, since they would tie it to that node.
-    """
+    """Pods that belong to their node are in no unit, since they would tie it to that node."""
     annotations = pod.metadata.annotations
     for name in EXCLUSIVE_ANNOTATIONS if annotations and not is_daemon(pod.metadata) else ():
         if annotations and annotations.get(name):
@@ -147,10 +136,7 @@ def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[D
 
 
 def pod_set_label(pod: PodManifest) -> str:
-    """The label that a pod's node must carry since an annotation requires one domain of it; empty: none.
-
-    A pod that is a pod set by itself needs nothing else.
-    """
+    """The label that an annotation requires of a pod's node; empty: none."""
     key = _required(pod)
     return key if key and not _pod_set(pod, ()) else ""
 

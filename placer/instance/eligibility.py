@@ -1,7 +1,4 @@
-"""A pod's demands on a node's own properties (C3), and its ports there (C2), read from its spec.
-
-Label selectors and node selectors become sorted requirements, so that equal ones compare equal.
-"""
+"""A pod's demands on a node's own properties (C3), and its ports there (C2), read from its spec."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
 
 
 def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
-    """Terms of a node selector given as plain values, outside an object, and the faults in it."""
+    """Terms of a node selector given as plain values, and the faults in it."""
     try:
         return node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(written).encode())), ()
     except Misfit as misfit:
@@ -94,7 +91,7 @@ _ANY_ADDRESS = "0.0.0.0"
 
 
 class ConstraintsPool:
-    """Makes constraints; pods that ask for the same, in whatever order, share one object."""
+    """Makes constraints; pods that ask for the same share one object."""
 
     def __init__(self) -> None:
         self._by_spec: dict[object, Constraints] = {}
@@ -107,7 +104,7 @@ class ConstraintsPool:
         labels: Mapping[str, str] | None = None,
         marks: Iterable[NodeMark] = (),
     ) -> Constraints:
-        """Read the constraints of a pod with ``labels``: ``volumes`` are node affinities of its bound volumes."""
+        """Read the constraints of a pod; ``volumes`` are node affinities of its bound volumes."""
         selector = tuple(sorted((spec.node_selector or {}).items()))
         os = next(iter(operating_systems(spec, labels).values()), "")
         written = (spec.tolerations, selector, _required(spec), volumes, os, tuple(sorted(marks)))
@@ -119,10 +116,7 @@ class ConstraintsPool:
 
 
 def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[str, str]:
-    """Fields by which a pod says of which operating system its node must be; a kubelet of another rejects it.
-
-    Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (1.35), which reads a label of the pod, too.
-    """
+    """Fields by which a pod states its operating system (Kubernetes ``pkg/kubelet/lifecycle/predicate.go``, 1.35)."""
     labelled = labels.get(OS_LABEL) if labels else None
     if spec.os is None and not labelled:
         return {}
@@ -134,10 +128,7 @@ def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[s
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Ports that app containers and sidecars take on the node, sorted.
-
-    With ``hostNetwork`` every container port is a host port, as the API server fills it in.
-    """
+    """Ports that app containers and sidecars take on the node, sorted; with ``hostNetwork`` every container port."""
     if spec.init_containers is None and not any(each.ports for each in spec.containers or ()):
         return ()
     found = {port for container in _staying(spec) for port in _ports(container, bool(spec.host_network))}

@@ -1,10 +1,6 @@
 """Expansion: the PodGroups and pods that controllers would make of workloads without any pod in the instance.
 
-The caller decides whether anything is expanded: offline it is, in a cluster it is not. VCJobs become a PodGroup and
-pods, webhook defaults applied; other workloads become pods with the labels that their controllers set. Pods are written
-out with the whole template of the workload's own text, not only with the fields that are read.
-
-Source: volcano ``pkg/controllers/job`` (``createJobPod``, ``createOrUpdatePodGroup``, ``getMinTaskMember``) and
+Pods have the whole template of the workload's own text. Source: volcano ``pkg/controllers/job`` and
 ``pkg/webhooks/admission/jobs/mutate``.
 """
 
@@ -89,10 +85,7 @@ def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
 
 
 def volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
-    """Make the PodGroup of a job.
-
-    A queue that the job leaves out stays out: the namespace may name one.
-    """
+    """Make the PodGroup of a job; a queue that it leaves out stays out, since the namespace may name one."""
     from placer.kube.volcano import PodGroupManifest, PodGroupSpec
 
     spec, metadata = job.spec, job.metadata
@@ -203,7 +196,6 @@ def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
 
 
 def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
-    """Volcano's webhook refuses a job with minimums that cannot be reached."""
     tasks = list(enumerate(job.spec.tasks or ()))
     minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
     minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
@@ -229,8 +221,7 @@ _Owner = tuple[str, str, str, str]
 class Census:
     """The pods of an instance by who made them, those that have ended included.
 
-    A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment; where that link is
-    missing, the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
+    Pods without owners, as in cleaned exports, are known by labels and names.
     """
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
@@ -271,7 +262,7 @@ class Census:
         self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        """Objects that name a workload without pods by another uid, so they are of an earlier one of its name."""
+        """Objects that name another uid of a workload without pods: of an earlier one of its name."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         for uid, by in self._owned.get(key, {}).items():
             message = (
@@ -294,11 +285,7 @@ class Census:
                 self._by_stem[(pod.namespace, stem)].append(labels)
 
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
-        """Whether any pod belongs to a workload.
-
-        ``selector`` of a Deployment or StatefulSet must match the labels of a pod without owners; None: names tell
-        nothing.
-        """
+        """Whether any pod belongs to a workload; ``selector`` must match a pod without owners, None: none does."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         uids, uid = self._owned.get(key, {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
@@ -345,11 +332,7 @@ LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """Objects that workloads would make, workload by workload in the order of the input.
-
-    ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
-    Findings are tasks that could not be expanded or are odd, and names that are taken; sorted.
-    """
+    """Objects that workloads would make, in the order of the input; no two blueprints give the same name."""
 
     pod_groups: tuple[PodGroupManifest, ...] = ()
     upstream_pod_groups: tuple[UpstreamPodGroupManifest, ...] = ()
@@ -373,19 +356,13 @@ class _Candidate:
 
     @property
     def size(self) -> int:
-        """Number of its pods."""
         return sum(len(blueprint.numbers) for blueprint in self.blueprints)
 
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod in the instance.
 
-    ``only_added``: expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
-
-    Raises
-    ------
-    BadInstance
-        More than :data:`LIMIT` pods would be made.
+    ``only_added``: expand only what came by ``--with``; more than :data:`LIMIT` pods raise :class:`BadInstance`.
     """
     chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
     findings = [finding for each in chosen for finding in each.findings]
@@ -395,7 +372,7 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
-    """Workloads of kinds that are read, which make no pods since they are suspended."""
+    """Workloads that make no pods since they are suspended."""
     jobs = [each for each in objects.jobs if each.spec.suspend]
     return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
 
@@ -428,7 +405,6 @@ def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_C
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
-    """Raises before so many pods take all memory."""
     if total > LIMIT:
         subject = f"{workload.kind} {workload.namespace}/{workload.name}"
         found = f"{total:,} pods with those of the workloads before it"
@@ -438,7 +414,6 @@ def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> No
 
 
 def _candidates(objects: Objects) -> Iterator[_Candidate]:
-    """First come those whose pods' names are fixed in a cluster too."""
     groups = _PodGroups(objects.pod_groups)
     for vcjob in objects.volcano_jobs:
         if not volcano_job_finished(vcjob) and vcjob.spec.tasks:
@@ -456,7 +431,6 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 
 
 def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    """A LeaderWorkerSet that is there makes the pods of its StatefulSets."""
     of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
     for each in objects.stateful_sets:
         if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
@@ -488,7 +462,6 @@ class _PodGroups:
             self._by_namespace.setdefault(group.namespace, {})[group.name] = group
 
     def of(self, job: VolcanoJobManifest) -> tuple[str, PodGroupManifest | None]:
-        """Name of a job's PodGroup, and the PodGroup itself where it is yet to be made."""
         known = self._by_namespace.get(job.namespace, {})
         for name in pod_group_names(job):
             if name in known:
@@ -539,14 +512,9 @@ _POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 def documents(objects: Objects) -> Iterator[Document]:
-    """Write PodGroups, then pods, as ``kubectl apply`` takes them, with everything that their workload states.
+    """Write PodGroups, then pods, as ``kubectl apply`` takes them; too many raise :class:`BadInstance`.
 
-    Owners are written only where the workload has a uid: the API server refuses a reference without one.
-
-    Raises
-    ------
-    BadInstance
-        Too many pods would be made.
+    Owners need a uid: the API server refuses a reference without one.
     """
     made = expand(objects)
     groups: tuple[PodGroupManifest | UpstreamPodGroupManifest, ...] = (*made.pod_groups, *made.upstream_pod_groups)

@@ -22,8 +22,7 @@ HINTED, COMPARED = 20, 1_000
 class Finding:
     """Something in the input that cannot be as meant; ``--strict`` makes it an error.
 
-    ``code`` is one of :data:`placer.codes.FINDINGS`, ``object`` is ``Kind namespace/name``, and ``message`` is one
-    sentence that names the objects and values involved.
+    ``code``: of :data:`placer.codes.FINDINGS`. ``object``: ``Kind namespace/name``. ``message``: one sentence.
     """
 
     code: FindingCode
@@ -65,10 +64,9 @@ class Findings:
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
-        """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
+        """Note that ``subject`` names ``target``, which is absent or unreadable; one finding per target comes of it.
 
-        Where the target is there and cannot be read, the note is that ``subject`` depends on it. ``known`` are names
-        of its kind that are there, one of which may be meant.
+        ``known``: names that may be meant.
         """
         self.noted += 1
         if known:
@@ -94,7 +92,6 @@ class Findings:
         return tuple(sorted(self._found | unknown | alike))
 
     def _like(self, target: str) -> str:
-        """Which name that is there may be meant, to be appended."""
         kind, _, rest = target.partition(" ")
         known = self._known.get(kind, ())
         return found_like(rest.rpartition(" ")[2], known) if len(known) <= COMPARED else ""

@@ -1,8 +1,6 @@
 """Gangs: demands of PodGroup objects, and their member pods by role and subgroup (C5, C6, C7).
 
-Source: Volcano ``pkg/scheduler/api`` (group annotations, role, the order in which subGroupPolicies take pods); the pod
-labels of the coscheduling plugin, now and in its first releases; KEP-4671 (``spec.schedulingGroup`` of 1.36,
-``spec.workloadRef`` of 1.35).
+Source: Volcano ``pkg/scheduler/api``; pod labels of the coscheduling plugin, now and in its first releases; KEP-4671.
 """
 
 from __future__ import annotations
@@ -85,7 +83,7 @@ class SubGroupSplitter:
     keys: tuple[str, ...]
 
     def values(self, labels: Labels) -> tuple[str, ...] | None:
-        """Values that name a pod's subgroup of the policy; None where the policy does not take it."""
+        """Values that name a pod's subgroup; None where the policy does not take it."""
         if not self.keys or not matches(self.requirements, labels):
             return None
         values = tuple(labels.get(key, "") for key in self.keys)
@@ -96,11 +94,9 @@ class SubGroupSplitter:
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
 
-    ``priority``: value of the class that the object names; None: it names none. ``priority_field``: source and text of
-    that name. ``splitters``: one per policy, in the order in which they are asked. ``unsupported``: why none of its
-    pods is bound, since part of it is not modelled (C4); empty: nothing. ``topology_keys``: node labels of each of
-    which one domain must hold all of its pods (C7 by label). ``never_preempts``: whether its ``preemptionPolicy`` is
-    Never; None where its pods decide.
+    ``priority``: of the class that the object names, ``priority_field`` its source and text. ``splitters``: in the
+    order in which they are asked. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by label.
+    ``never_preempts``: None where its pods decide.
     """
 
     group: Group
@@ -158,7 +154,7 @@ class GangReader:
         return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
-        """Read a PodGroup of the coscheduling plugin, which has a least number of pods and nothing else."""
+        """Read a PodGroup of the coscheduling plugin."""
         from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
 
         spec = written.spec or CoschedulingPodGroupSpec()
@@ -172,7 +168,7 @@ class GangReader:
         return Gang(group)
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
-        """Read a PodGroup of KAI; its queue is of a kind that is not read (a finding of ``notices``)."""
+        """Read a PodGroup of KAI."""
         from placer.kube.kai import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
@@ -233,10 +229,7 @@ class GangReader:
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
-        """Read the gangs that a Workload of v1alpha1 declares; in later versions it is a template and declares none.
-
-        ``keys`` are its gangs by the names in pods: each replica key of a pod group is one.
-        """
+        """Read the gangs that a Workload of v1alpha1 declares: one for each replica key of a pod group in ``keys``."""
         declared = {each.name: each for each in (written.spec.pod_groups if written.spec is not None else None) or ()}
         for key in keys:
             pod_group = declared.get(key.name.split("/")[1])
@@ -247,7 +240,7 @@ class GangReader:
                 yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
 
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        """Stand in for a PodGroup that no object declares: that of a workload, or an absent one (a finding)."""
+        """Stand in for the PodGroup of a workload, or for an absent one (a finding)."""
         if key.api_group in _OWNERS:
             return self._of_owner(key, members)
         for entry in members:
@@ -392,9 +385,8 @@ _READ_BY = {
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
     """Find the gang that a pod names; None where it names none.
 
-    Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
-    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object
-    or a mark, the first name in that order counts.
+    Of several that exist the one counts that the pod's scheduler would read: objects (upstream, Volcano, coscheduling,
+    KAI), then marks in the order of their table. Without any, the first name in that order counts.
     """
     metadata = pod.metadata
     names = (
@@ -453,7 +445,7 @@ def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
 
 
 def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way
+    """Note, once per key, names of PodGroups that stand as a label in place of an annotation, or the other way
     round.
     """
     for pod in pods:
@@ -495,13 +487,9 @@ def call_roster(
     *,
     owners: bool = False,
 ) -> list[PodEntry]:
-    """Find the state and group of every pod; with ``owners`` its workload's where it names no PodGroup.
+    """Find the state and group of every pod, sorted by key; with ``owners`` its workload's where it names no PodGroup.
 
-    Returns
-    -------
-    list of PodEntry
-        Sorted by key: pods that are pending, nominated or have a node, and those that succeeded in a gang of Volcano or
-        Kueue, which count them on.
+    Those that succeeded are in it for gangs of Volcano or Kueue, which count them on.
     """
     entries, strangers = [], dict[GroupKey, set[str]]()
     owned = owner_gang if owners else _no_gang
@@ -579,8 +567,7 @@ def group_priority(
     """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
     alone.
 
-    ``default``: where neither pods nor PodGroup state any. ``findings``: takes disagreement between these.
-    ``class_decides``: the class of the PodGroup decides, where it names one.
+    ``default``: where nothing states any. ``class_decides``: the class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
     if not stated or (class_decides and gang.priority is not None):
@@ -600,15 +587,7 @@ def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Fi
 
 
 def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:
-    """Put its pods that are pending, run or have succeeded, sorted by key, into a PodGroup.
-
-    Returns
-    -------
-    Group
-        With pods, subgroups and priority.
-    Mapping
-        Slot to index in the group's ``sub_groups``.
-    """
+    """Put its pods, sorted by key, into a PodGroup; also returns the index in ``sub_groups`` of each slot."""
     slots: dict[Slot, list[PodEntry]] = {}
     for entry in members:
         if entry.slot is not None:
@@ -639,7 +618,6 @@ def _sub_group(policies: tuple[SubGroupPolicy, ...], slot: Slot, entries: list[P
 
 
 def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
-    """By policy, then by values, numbers by their size."""
     return slot[0], [(len(value) if value.isdecimal() else 0, value) for value in slot[1]]
 
 

@@ -1,8 +1,4 @@
-"""Fields that limit a pending pod and that no rule reads: one finding for each, with its objects.
-
-``placer.kube.field_uses`` lists these fields. Shares of queues are one finding, ``QueueShareIgnored``; preferences are
-in ``notices``.
-"""
+"""Fields that limit a pending pod and that no rule reads (``placer.kube.field_uses``): one finding for each."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ def note_ignored_fields(instance: Instance, objects: Objects, entries: Sequence[
 
 
 def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
-    """Note workloads whose pods are made here although other controllers make them, and policies of parts of a set."""
+    """Note workloads whose pods other controllers make, and policies of parts of a set."""
     for owner in {id(each.owner): each.owner for each in made.blueprints}.values():
         subject = f"{owner.kind} {owner.namespace}/{owner.name}"
         for field, what in _of_workload(owner):
@@ -156,9 +152,6 @@ def _note_queue_shares(asked: set[str], queues: Iterable[QueueManifest], finding
 
 
 def _shares(queue: QueueManifest, asked: bool) -> Iterator[str]:
-    """A field that is not written shares nothing; a queue in which nothing waits counts only where it holds something
-    back.
-    """
     spec = queue.spec
     if spec is None:
         return

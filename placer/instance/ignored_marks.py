@@ -55,7 +55,7 @@ _OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP, *VOLCANO_GANG))
 
 
 def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, marks of pods that decide nothing: on the wrong side, or anywhere; and text left out."""
+    """Note, once per key, marks of pods that decide nothing, and text left out."""
     for pod in pods:
         name, notes = f"Pod {pod.namespace}/{pod.name}", pod.metadata.annotations or {}
         if LEFT_OUT in notes:
@@ -85,7 +85,7 @@ def _words(labels: Mapping[str, str], notes: Mapping[str, str], keys: Container[
 
 
 def note_marks_above(pods: Iterable[PodManifest], objects: Objects, findings: Findings) -> None:
-    """Note, once per mark, workloads with a mark of pods that their ``pods`` lack, and where nothing reads it."""
+    """Note, once per mark, workloads with a mark that their ``pods`` lack, and where nothing reads it."""
     own = {
         maker: found
         for maker, labels, notes in all_workloads(objects)
@@ -117,10 +117,7 @@ def _unread_above(
 
 
 def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note marks of gangs on pods that are in none since they belong to their node, once per DaemonSet.
-
-    Objects that such pods name are a finding of ``gangs``.
-    """
+    """Note marks of gangs on pods that are in none since they belong to their node, once per DaemonSet."""
     daemons = [pod for pod in pods if is_daemon(pod.metadata)]
     counts = Counter((_daemon(pod), words) for pod in daemons if (words := _of_gangs(pod)))
     for (maker, marks), count in counts.items():

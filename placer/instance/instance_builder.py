@@ -1,30 +1,6 @@
 """From Kubernetes objects to an instance: every object read as models/reading.md says, in one place to start from.
 
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
-
-========================================  =================================================================
-module                                    reads
-========================================  =================================================================
-here                                      Node, Policy, and each pod with its place in its group
-``expansion``                             pods of Deployments, Jobs and other workloads that have none yet
-``numa``                                  NodeResourceTopology, and demands of pods on zones
-``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
-``queues``                                Queue, PriorityClass
-``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
-``mark_gangs``                            gangs that labels and annotations of other systems declare
-``pod_makers``                            who makes a pod
-``pod_states``                            which pods are pending, bound or another scheduler's
-``requests``, ``eligibility``             amounts of a pod on its node, and the nodes it may use
-``neighbour_demand``, ``pod_index``       demands of a pod on the pods around it, and the pods meant
-``domain_units``                          which pods must be in one domain of a node label
-``unsupported``                           demands that are not modelled and refused (C4)
-``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
-``unread``                                objects that cannot be read, and pods that wait for them
-``ignored_fields``, ``ignored_marks``     fields and marks that limit waiting pods and that no rule reads
-``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
-``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
-``notices``, ``broken_rules``             findings about the whole
-========================================  =================================================================
 """
 
 from __future__ import annotations
@@ -156,7 +132,7 @@ def _ready(node: core.NodeManifest) -> bool:
 
 
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
-    """Read the policy of an instance: the only one there is (reading refuses a second), else the default."""
+    """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
     return _policy(spec) if spec is not None else Policy()
 
@@ -187,10 +163,8 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 class PodReader:
     """Reads pods; holds the objects that their fields refer to.
 
-    ``gangs``, ``groups``: PodGroups, and the same with their pods, stand-ins for absent ones included. ``sub_groups``:
-    index in its group; a pod in none is absent. ``demands``: None: no node has NUMA zones. ``own_leaders``:
-    LeaderWorkerSets whose leaders have a template of their own. ``class_decides``: whether the class of a PodGroup is
-    its priority, whatever its pods state. ``pool``, ``neighbours``: make values that equal pods share.
+    ``groups``: ``gangs`` with their pods, stand-ins for absent ones included. ``sub_groups``: index in its group.
+    ``demands``: None: no node has NUMA zones. ``own_leaders``: LeaderWorkerSets whose leaders have their own template.
     """
 
     nodes: Mapping[str, Node]
@@ -221,7 +195,6 @@ class PodReader:
         return kept.pod(entry.pod, (*own, *around), make, self.findings)
 
     def _of_group(self, group: GroupKey | None) -> Iterator[object]:
-        """Yields all of a group that its pods depend on."""
         if group is not None:
             gang = self.gangs.get(group)
             yield self.groups[group].priority, self.refusals.gangs.get(group), self.protection.of_group(group)
@@ -275,7 +248,6 @@ class PodReader:
         return None if own == self._priority(entry) else own
 
     def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
-        """The group decides, as with the priority, else the pod, else its class."""
         gang = self.gangs.get(group) if group is not None else None
         if gang is not None and gang.never_preempts is not None:
             return gang.never_preempts
@@ -287,7 +259,7 @@ class PodReader:
             self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _node(self, entry: PodEntry) -> str | None:
-        """Gives the name as the node itself holds it, so that pods share it; an absent node is a finding of its pod."""
+        """The name as the node itself holds it, so that pods share it."""
         name = node_of(entry)
         node = self.nodes.get(name) if name is not None else None
         if node is None:
@@ -335,10 +307,9 @@ def make_instance(
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
-    ``objects``: each sound in itself; their order does not matter. ``scheduler_name``: whose pending pods are ours,
-    ``*``: any; None: any offline, ``placer`` in a cluster. ``cluster``: the objects are those of a live cluster: of
-    workloads only those that came by ``--with`` are expanded. ``gates``: in a cluster: pods that carry the hold gate
-    alone are ours (``--enforce gates``). ``kept``: pods of an earlier reading, by manifests that are the same objects.
+    ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
+    ``cluster``: of workloads only those that came by ``--with`` are expanded. ``gates``: pods that carry the hold gate
+    alone are ours. ``kept``: pods of an earlier reading.
 
     Raises
     ------
@@ -430,7 +401,6 @@ _APART = frozenset(
 
 
 def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
-    """Yields all that any pod depends on, beside its manifest, node, queue and group."""
     yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
     yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
 
@@ -484,8 +454,8 @@ def _unread_gangs(objects: Objects) -> Set[GroupKey]:
 def _marked_gangs(
     pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
 ) -> dict[GroupKey, Gang]:
-    """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait without
-    it.
+    """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait
+    without it.
     """
     gangs = []
     for read in read_marks(pods, reader.findings):
@@ -560,7 +530,6 @@ def _network(
     sizes: Mapping[Key, int],
     findings: Findings,
 ) -> Network | None:
-    """Findings about the network are left out where no rule looks at it."""
     matters = network_matters(policy, applications)
     told = findings if matters else Findings()
     network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)

@@ -1,10 +1,6 @@
 """JobSets: the pods and PodGroups that their controller, and the Jobs that it makes, would make.
 
-Jobs are called ``<set>-<replicated job>-<index>``. Their pods have the same labels, and do not exist yet where the Job
-waits for others.
-
-Source: sigs.k8s.io/jobset ``pkg/controllers`` (``constructJob``, ``labelAndAnnotateObject``, ``workload_builder``) and
-``pkg/util/placement``, v0.12.
+Source: jobset ``pkg/controllers`` and ``pkg/util/placement``, v0.12.
 """
 
 from __future__ import annotations
@@ -163,7 +159,6 @@ class JobSetExpansion:
         return {f"{_PREFIX}{name}": value for name, value in marks.items()}
 
     def _exclusive(self, replicated: ReplicatedJob) -> dict[str, str]:
-        """Annotations of the replicated job go before the set's."""
         found: dict[str, str] = {}
         own = replicated.template.metadata.annotations if replicated.template.metadata is not None else None
         for written in (self.job_set.metadata.annotations or {}, own or {}):
@@ -191,7 +186,6 @@ class JobSetExpansion:
     def _of_rest(
         self, rest: Sequence[ReplicatedJob], scheduling: JobSetScheduling
     ) -> dict[tuple[str, int | None], UpstreamPodGroupManifest]:
-        """One PodGroup in all; one each where some of these jobs wait for others or have one of their own."""
         waits = self._in_order or any(each.depends_on for each in self._replicated)
         if scheduling.replicated_jobs or waits:
             return {(each.name, None): self._group(each.name, [each], (scheduling,)) for each in rest}

@@ -25,9 +25,8 @@ class Key(NamedTuple):
 class GroupKey(NamedTuple):
     """Identity of a group.
 
-    ``api_group`` is that of a PodGroup (``scheduling.k8s.io``, ``scheduling.volcano.sh``, ``scheduling.x-k8s.io``),
-    that of the owner for a gang of one (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for a
-    pod that is a gang of one. A gang of a Workload of ``scheduling.k8s.io/v1alpha1`` is a PodGroup named
+    ``api_group`` is that of a PodGroup, that of the owner for a gang of one (``batch``, ``jobset.x-k8s.io``,
+    ``leaderworkerset.x-k8s.io``), and empty for a pod by itself. A gang of a Workload of v1alpha1 is called
     ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
     """
 

@@ -1,9 +1,7 @@
 """LeaderWorkerSets: the pods and PodGroups that their controller, and the StatefulSets that it makes, would make.
 
-A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ... Workers that wait for a
-ready leader do not exist yet, and then the gang is the leader.
-
-Source: sigs.k8s.io/lws ``pkg/controllers`` (StatefulSets) and ``pkg/webhooks/pod_webhook.go`` (labels of pods), v0.10.
+A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ... Source: lws
+``pkg/controllers`` and ``pkg/webhooks/pod_webhook.go``, v0.10.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Gangs that marks of other systems declare: their names and minimums, and the marks that refuse a gang (C4, C5).
+"""Gangs that marks of other systems declare (:mod:`placer.kube.marks`): names, minimums, refusals (C4, C5).
 
-The table of marks is :mod:`placer.kube.marks`. A mark that cannot be read makes its gang invalid, or its pod
-unsupported, since half a gang is worse than none.
-
-Source: Koordinator ``apis/extension/coscheduling.go`` and ``pkg/scheduler/plugins/coscheduling/core``; Kueue
-``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache`` and ``pkg/common/utils``; Volcano
-``pkg/controllers/podgroup``; Grove ``operator/api/common/labels.go``.
+A mark that cannot be read makes its gang invalid, or its pod unsupported, since half a gang is worse than none. Source:
+Koordinator ``apis/extension/coscheduling.go``; Kueue ``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache``;
+Volcano ``pkg/controllers/podgroup``; Grove ``operator/api/common/labels.go``.
 """
 
 from __future__ import annotations
@@ -102,8 +99,6 @@ _MOST = 2**31
 
 
 class _TaskGroup(msgspec.Struct, rename="camel"):
-    """An entry of YuniKorn's ``task-groups``; only placeholders use more than its name and minimum."""
-
     name: str
     min_member: int
     node_selector: object = None
@@ -112,7 +107,6 @@ class _TaskGroup(msgspec.Struct, rename="camel"):
 
     @property
     def ignored(self) -> str:
-        """Fields that limit nodes; those of the pods themselves decide."""
         said = {"nodeSelector": self.node_selector, "tolerations": self.tolerations, "affinity": self.affinity}
         return " and ".join(field for field, value in said.items() if value)
 
@@ -137,10 +131,9 @@ class Bearer(NamedTuple):
 class MarkedGang:
     """A gang that marks of pods declare.
 
-    ``key``: its API group is a stand-in for the system. ``min_member``, ``roles``: least placed pods, in all and per
-    role. ``stated``: the mark that states the minimum. ``invalid``: the mark that cannot be read; None where all can.
-    ``unsupported``: why none of its pods is bound; empty: they may be. ``pods``: those that bear the mark and have not
-    failed, sorted by name.
+    ``key``: its API group is a stand-in for the system. ``roles``: minimum per role. ``stated``: the mark that states
+    the minimum. ``invalid``: the mark that cannot be read. ``pods``: those that bear the mark and have not failed,
+    sorted.
     """
 
     key: GroupKey
@@ -238,7 +231,7 @@ def _inheriting(pod: PodManifest, stated: Mapping[Maker, Mapping[str, str]], mak
 
 
 def read_marks(pods: Iterable[PodManifest], findings: Findings) -> Iterator[MarkedGang]:
-    """Read every gang that marks of pods declare; pods of DaemonSets and static ones are in none."""
+    """Read every gang that marks of pods declare."""
     bearers: dict[GroupKey, list[PodManifest]] = {}
     for pod in pods:
         for key in gangs_named(pod.metadata, pod.namespace):
@@ -255,7 +248,6 @@ class _GangMarks:
         self._fault: str | None = None
 
     def read(self) -> MarkedGang:
-        """Read the minimum, the roles and their faults."""
         if self._key.api_group == GROVE:
             wanting = f"label {marks.GROVE_GANG}: {self._key.name}, and no PodGang of {GROVE} is read"
             return MarkedGang(self._key, max(1, len(self._pods)), unsupported=wanting, pods=self._pods)
@@ -337,7 +329,6 @@ class _GangMarks:
         return MarkedGang(self._key, total, dict(sorted(roles.items())), stated, pods=self._pods)
 
     def _stated(self, key: str) -> dict[str, PodManifest]:
-        """Pods that have ended are asked, too."""
         texts: dict[str, PodManifest] = {}
         for pod in self._all:
             text = _value(pod.metadata, Place.ANNOTATION, key)
@@ -412,10 +403,9 @@ def _decoded(text: str, kind: type[T]) -> T:
 
 
 def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
-    """Find the gangs to which marks add more than is modelled, and why; a preference among them is a finding.
+    """Find the gangs to which marks of ``bearers`` add more than is modelled, and why.
 
-    ``bearers`` are PodGroups and pods, in gangs or alone; ``gangs`` are all, since some name others to be admitted
-    with.
+    ``gangs`` are all, since some name others to be admitted with.
     """
     adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
     _note_preferences(adding, findings)
@@ -447,7 +437,7 @@ def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:
-    """Why a pod in no gang is refused: its marks describe a gang without name, or add to one."""
+    """Why a pod in no gang is refused by its marks."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if (_LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes)) or is_daemon(metadata):
         return

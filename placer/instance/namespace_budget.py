@@ -24,9 +24,8 @@ NAMED = 5
 class NamespaceBudget:
     """Most that the pods of one namespace may cost, running ones included.
 
-    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
-    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
-    of their labels and annotations.
+    ``terms``: distinct terms of affinity and anti-affinity, spread constraints, host ports and demands on nodes.
+    ``resources``: distinct ones requested. ``bytes``: text of labels and annotations.
     """
 
     terms: int = 10_000
@@ -38,9 +37,8 @@ class NamespaceBudget:
 class NamespaceCost:
     """Cost of one namespace, by the names of :class:`NamespaceBudget`.
 
-    ``waiting`` are those of the ``pending`` pods that are beyond the budget; ``daemons`` include pods for which room is
-    held. ``part`` of the seconds of arrays and search is its own: as much as of the distinct kinds of pods, for each of
-    which there is a row. It decides nothing, since no answer may depend on a clock.
+    ``waiting``: those of the ``pending`` pods that are beyond the budget. ``daemons``: with pods for which room is
+    held. ``part``: share of the distinct kinds of pods, for each of which arrays have a row.
     """
 
     namespace: str
@@ -115,8 +113,7 @@ def dearest(instance: Instance, budget: NamespaceBudget | None, most: int | None
 def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:
     """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
 
-    ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
-    of a namespace come first; one that adds nothing to the spent amount is within it, however new.
+    The oldest groups of a namespace come first; one that adds nothing is within the budget, however new.
     """
     if budget is None:
         return instance
@@ -193,12 +190,7 @@ def _finding(cost: NamespaceCost, budget: NamespaceBudget, waiting: int) -> Find
 
 
 def parse_budget(words: str) -> NamespaceBudget | None:
-    """Read ``terms=N,resources=N,bytes=N``, any of them left out; ``default``, or ``off``: None.
-
-    Raises
-    ------
-    ValueError
-        Its text states the found and the expected words.
+    """Read ``terms=N,resources=N,bytes=N``, any of them left out; ``default``, or ``off``: None; else ValueError.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label), read from pods.
 
-``matchLabelKeys`` and ``mismatchLabelKeys`` become requirements, so that terms have one canonical form. Source:
-kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``; apiserver
-``registry/core/pod`` (``applyMatchLabelKeysAndMismatchLabelKeys``).
+Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``;
+apiserver ``applyMatchLabelKeysAndMismatchLabelKeys``.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ def required_terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
 
 
 def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
-    """Spread constraints that forbid, with their places.
-
-    Without the required ``whenUnsatisfiable``, the stricter reading counts.
-    """
+    """Spread constraints that forbid, with their places; without ``whenUnsatisfiable`` the stricter reading counts."""
     for index, spread in enumerate(spec.topology_spread_constraints or ()):
         if spread.when_unsatisfiable != "ScheduleAnyway":
             yield index, spread
@@ -85,18 +81,16 @@ def _values_of_selector(selector: LabelSelector | None) -> int:
 
 
 class NeighboursPool:
-    """Pods that ask for the same of others share one object; ``exclusive_job_keys`` are labels in which Jobs are
-    exclusive.
-    """
+    """Pods that ask for the same of others share one object."""
 
     def __init__(self, exclusive_job_keys: Sequence[str] = ()) -> None:
         self._known: dict[Neighbours, Neighbours] = {}
         self._exclusive = exclusive_job_keys
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
-        """Demands of a pod on others; ``units`` are those that its group makes.
+        """Demands of a pod on others; ``units`` are those of its group.
 
-        Of one that asks for more than is looked at only its units are read: where it waits, it is refused (C4).
+        Of one that asks for more than is looked at only its units are read: it is refused (C4).
         """
         spec, units = pod.spec, units + exclusive_units(pod)
         jobs = child_jobs(pod, self._exclusive) if self._exclusive else ()
@@ -118,7 +112,6 @@ class NeighboursPool:
 
 
 def _terms(affinity: PodAffinity | None, pod: PodManifest) -> tuple[AffinityTerm, ...]:
-    """A term without a topology key is left out, since no API server admits it and its pod is refused (C4)."""
     return tuple(
         sorted(
             {
@@ -149,7 +142,6 @@ def _requirements(selector: LabelSelector | None, more: Requirements) -> Require
 
 
 def _same(keys: tuple[str, ...] | None, operator: str, labels: Labels) -> Requirements:
-    """A key that the pod lacks asks for nothing."""
     return tuple(Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
 
 

@@ -1,8 +1,4 @@
-"""Limits to nodes that stand outside a pod's spec (C3): node groups of its queue, and marks of other systems.
-
-Source: Volcano ``pkg/scheduler/plugins/nodegroup`` (node groups, and that a queue without any takes those of the
-nearest queue above it) and ``numaaware``.
-"""
+"""Limits to nodes outside a pod's spec (C3): node groups of its queue (Volcano ``plugins/nodegroup``), and marks."""
 
 from __future__ import annotations
 

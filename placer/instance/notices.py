@@ -1,8 +1,4 @@
-"""Findings about the input as a whole: input that is not read, decides nothing, or will surprise its author.
-
-Facts that matter only to costs and bandwidth are findings where an AppGroup has a dependency and some rule or level
-looks at it.
-"""
+"""Findings about the input as a whole: input that is not read, decides nothing, or will surprise its author."""
 
 from __future__ import annotations
 
@@ -101,10 +97,7 @@ _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
 
 def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per kind, owners and gangs of kinds that are not read: their pods are placed one by one.
-
-    ``pods`` are the pending ones in no PodGroup, neither one that is read nor one of ``scheduling.k8s.io``.
-    """
+    """Note, once per kind, owners and gangs of kinds that are not read: their ``pods`` are placed one by one."""
     found: dict[str, set[str]] = {}
     for pod in pods:
         for kind in _unread(pod):
@@ -119,7 +112,7 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
 def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
-    """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
+    """Note, once per kind, preferences of pending pods, of nodes and of ``queues`` that decide nothing."""
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
     told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
@@ -166,7 +159,7 @@ def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest]
 
 
 def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
-    """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum: others of it wait for it.
+    """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum.
 
     Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
     """
@@ -191,7 +184,7 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
 
 
 def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per reason, pods that wait since their marks are not read; of gangs only marks for pods alone."""
+    """Note, once per reason, pods that wait since their marks are not read."""
     refused = [(f"Pod {pod.namespace}/{pod.name}", why) for pod in alone for why in refusals_alone(pod.metadata)]
     refused += [(f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if _is_of_mark(why)]
     for subject, why in refused:
@@ -257,10 +250,7 @@ def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> 
 def note_app_groups(
     applications: Mapping[Key, Application], sizes: Mapping[Key, int], costs_matter: bool, findings: Findings
 ) -> None:
-    """Note faults within AppGroups; those without pods are absent from ``sizes``.
-
-    Where C8 holds, ``costs_matter``, and so does a maxNetworkCost that is left out.
-    """
+    """Note faults within AppGroups; those without pods are absent from ``sizes``."""
     for key, application in applications.items():
         subject = f"AppGroup {key}"
         for code, message in (*_graph(application), *_plain(application, sizes.get(key, 0), costs_matter)):
@@ -425,6 +415,5 @@ def _in_parts(name: str, amount: int) -> Iterator[_Told]:
 
 
 def _overcommits(name: str) -> bool:
-    """Native resources but huge pages (``IsOvercommitAllowed``)."""
     domain, slash, _ = name.partition("/")
     return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")

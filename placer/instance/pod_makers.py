@@ -1,7 +1,6 @@
 """Who makes a pod: the controller among its owners, and the workloads above that.
 
-A Deployment stands above its ReplicaSets, a JobSet above its Jobs. Where such a link is not in the instance, the name
-of the ReplicaSet and the labels of the pod tell.
+Where such a link is not in the instance, the name of the ReplicaSet and the labels of the pod tell.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Maker(NamedTuple):
 
     @property
     def marked_as(self) -> str:
-        """Kind in the table of marks: marks of one kind of workload count for any but Job."""
+        """Kind in the table of marks."""
         return self.kind if self.kind == "Job" else "JobSet"
 
     @property
@@ -64,7 +63,7 @@ class Maker(NamedTuple):
 
 
 class PodMakers:
-    """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between pods and workloads."""
+    """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between."""
 
     def __init__(self, links: Iterable[NamespacedObject] = ()) -> None:
         self._above = {(each.kind, each.namespace, each.name): controller(each.metadata) for each in links}
@@ -98,9 +97,8 @@ def _maker(owner: OwnerReference, namespace: str) -> Maker:
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
-    """All workloads, each with its own labels and annotations, whether or not pods are made of them here.
-
-    ReplicaSets are included where nothing stands above: those of a Deployment repeat its annotations.
+    """All workloads; ReplicaSets only where nothing stands above, since those of a Deployment repeat its
+    annotations.
     """
     read: Iterable[NamespacedObject]
     read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)

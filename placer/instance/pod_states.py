@@ -33,7 +33,7 @@ def is_daemon(metadata: Metadata) -> bool:
 
 
 def is_static(metadata: Metadata) -> bool:
-    """Whether a pod is static: its kubelet alone makes it, in any namespace, and writes what it likes on it."""
+    """Whether a pod is static: its kubelet alone makes it, and writes what it likes on it."""
     owner = controller(metadata)
     return _MIRROR_ANNOTATION in (metadata.annotations or {}) or (owner is not None and owner.kind == "Node")
 
@@ -52,9 +52,8 @@ def has_succeeded(pod: PodManifest) -> bool:
 class Ownership:
     """Whose pending pods are ours (models/reading.md, "Pods").
 
-    ``scheduler_name``: ``*``: any name; None: any offline, ``placer`` in a cluster. ``cluster``: whether the objects
-    are those of a live cluster that will be written to. ``gates``: only in a cluster: placer decides for pods that
-    carry the hold gate, whatever their scheduler.
+    ``scheduler_name``: ``*``: any; None: any offline, ``placer`` in a ``cluster``. ``gates``: those that carry the hold
+    gate, whatever their scheduler.
     """
 
     scheduler_name: str | None = None
@@ -133,6 +132,5 @@ def _waits_for_a_node(pod: PodManifest) -> bool:
 
 
 def _waits(pod: PodManifest) -> bool:
-    """The pod has not begun and is not being deleted."""
     phase = pod.status.phase if pod.status is not None else None
     return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

@@ -1,7 +1,4 @@
-"""Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1).
-
-Priorities follow the Priority admission plugin of Kubernetes: the number in the spec, the class, the global default, 0.
-"""
+"""Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1)."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ _CLOSED = "Closed"
 
 
 class Queues:
-    """Who is in which queue: by name, by PodGroup, or by the annotation of a Namespace.
-
-    Findings are absent queues that are named, and circles of parents.
-    """
+    """Who is in which queue: by name, by PodGroup, or by the annotation of a Namespace."""
 
     def __init__(
         self, queues: Sequence[volcano.QueueManifest], namespaces: Sequence[core.NamespaceManifest], findings: Findings
@@ -65,9 +59,7 @@ class Queues:
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet
-        could use up any queue.
-        """
+        """Queue of a pod in no Volcano PodGroup. A static pod has none, or one kubelet could use up any queue."""
         named = self.named(metadata)
         if named and is_static(metadata):
             message = f"the annotation {QUEUE_ANNOTATION} of static pods: they are in no queue"
@@ -114,7 +106,6 @@ def _queue(
 
 
 def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset[str] | None:
-    """A word that is no name is a finding and lets nobody in."""
     text = (written.metadata.annotations or {}).get(NAMESPACES)
     if text is None:
         return None
@@ -154,7 +145,7 @@ _BUILT_IN = {"system-cluster-critical": SYSTEM_PRIORITY, "system-node-critical":
 
 
 class Priorities:
-    """Priority classes by name; an absent class that is named is a finding."""
+    """Priority classes by name."""
 
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
@@ -164,7 +155,7 @@ class Priorities:
         self._findings = findings
 
     def never_preempts(self, stated: str | None, name: str | None) -> bool | None:
-        """Whether a ``preemptionPolicy`` is Never, the stated one before that of a class; None: neither is set."""
+        """Whether a ``preemptionPolicy`` is Never, the stated one before that of a class."""
         policy = stated or self._policies.get(name or "")
         return None if policy is None else policy == "Never"
 

@@ -1,14 +1,10 @@
 """A pod's request of its node, by the Kubernetes formula (C2).
 
-Per resource: the sum over app containers and sidecars (init containers with ``restartPolicy: Always``), or, if that is
-more, the running maximum over init containers of the container and the sidecars started before it. Pod-level resources
-then replace cpu, memory and hugepages, the overhead is added, and the pod itself counts as one of ``pods``.
+Per resource: the sum over app containers and sidecars, or, if that is more, the running maximum over init containers
+with the sidecars started before. Pod-level resources replace cpu, memory and hugepages, the overhead is added. A bound
+pod that is resized counts the largest of its spec, the allocated and the actuated amounts.
 
-A bound pod that is resized counts the largest of three such sums per resource: of its spec, of the allocated and of the
-actuated amounts. Containers that trade amounts count no more than the pod as a whole takes.
-
-Source: component-helpers ``resource/helpers.go`` (``PodRequests``, ``AggregateContainerRequests``,
-``aggregateContainerResourcesByFn``); defaults of requests as in core/v1 ``defaults.go``.
+Source: component-helpers ``resource/helpers.go``; core/v1 ``defaults.go``.
 """
 
 from __future__ import annotations
@@ -30,8 +26,7 @@ Amounts = dict[str, int]
 class _Given:
     """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind.
 
-    By container, absent ones as in the spec; ``pod`` for the whole, without its overhead. ``refused``: the kubelet
-    refused the spec.
+    ``refused``: the kubelet refused the spec.
     """
 
     allocated: Mapping[str, Mapping[str, int]]
@@ -40,25 +35,20 @@ class _Given:
     refused: bool
 
     def running(self, spec: PodSpec) -> Amounts:
-        """The largest sum of the wanted, allocated and actuated amounts, each by the formula; a refused spec drops
-        out.
-        """
         sums = [_containers(spec, each) for each in (self.allocated, self.actuated)]
         if not self.refused:
             sums.append(_containers(spec))
         return _largest(sums)
 
     def stated(self, wanted: Amounts) -> Amounts:
-        """The same for amounts of the pod as a whole."""
         given = [{**wanted, **{name: amount for name, amount in each.items() if name in wanted}} for each in self.pod]
         return _largest(given if self.refused and given else [wanted, *given])
 
 
 def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
-    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included.
+    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included; equal ones share an object.
 
-    Equal requests are one and the same object. A request left out is its limit, as the API server fills it in;
-    ``status`` is that of a bound pod, which counts amounts that the kubelet gave.
+    ``status``: of a bound pod, which counts amounts that the kubelet gave.
     """
     given = _given(spec, status) if status is not None else None
     if given is None and (alone := _only_container(spec)) is not None:
@@ -86,7 +76,6 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _only_container(spec: PodSpec) -> Container | None:
-    """Most pods have one container and nothing else, so its requests are theirs."""
     if spec.containers is None or len(spec.containers) != 1:
         return None
     more = spec.init_containers or spec.resources is not None or spec.overhead
@@ -94,7 +83,6 @@ def _only_container(spec: PodSpec) -> Container | None:
 
 
 def _containers(spec: PodSpec, given: Mapping[str, Mapping[str, int]] | None = None) -> Amounts:
-    """The running total, or the start-up if that needs more."""
     given = given or {}
     running: Amounts = {}
     for container in spec.containers or ():
@@ -190,5 +178,4 @@ def _alone(nano: frozenset[tuple[str, int]]) -> Resources:
 
 @lru_cache(maxsize=65536)
 def _vector(nano: frozenset[tuple[str, int]]) -> Resources:
-    """One object per distinct vector."""
     return Resources.from_nano(dict(nano))

@@ -1,15 +1,8 @@
 """From HyperNode objects, or labels of nodes, to the tier tree and its tierNames (C7).
 
-Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``): a regular expression is searched anywhere in
-the node's name, an empty label selector takes nothing, and a HyperNode is a member by its exact name only. RE2 matches,
-since no pattern can stretch its time.
-
-Broken HyperNodes are left out with all their ancestors, and named (models/reading.md, "broken tree"): those on a cycle,
-with two parents, with a node of one that is neither above nor below them, or with a tier that is not above their
-child's. The rest is a forest in which tiers grow towards the roots.
-
-A domain from labels of nodes (Policy ``topologyKeys``) is its path from the widest key down: two racks of one name in
-two rows are two. A node without one of the labels shares no domain of that level, only the wider ones.
+Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``): a pattern is searched anywhere in the node's
+name, an empty label selector takes nothing. RE2 matches, since no pattern can stretch its time. Broken HyperNodes are
+left out with all their ancestors (models/reading.md, "broken tree").
 """
 
 from __future__ import annotations
@@ -53,8 +46,7 @@ def pattern_error(pattern: str) -> str | None:
 def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list[str]]:
     """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error.
 
-    All patterns are matched at once (a hundred times as fast for a whole cluster), or one after another where together
-    they exceed RE2's memory.
+    All are matched at once, or one after another where together they exceed RE2's memory.
     """
     wanted = sorted(set(patterns))
     found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
@@ -84,11 +76,7 @@ def _together(patterns: Sequence[str]) -> re2.Set | None:
 
 
 class TierNames:
-    """Tier names of an instance; one finding per name that stands on several tiers.
-
-    ``named`` has ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not: a broken tree does not change the
-    meaning of a name.
-    """
+    """Tier names of an instance, from ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not."""
 
     def __init__(self, named: Iterable[tuple[str, int, str]], findings: Findings) -> None:
         self._tiers: dict[str, dict[int, str]] = {}
@@ -237,7 +225,6 @@ class _Memberships:
         return cls(children, parents)
 
     def above(self, names: Set[str]) -> set[str]:
-        """All ancestors of some HyperNodes; of those on a cycle, they themselves too."""
         found: set[str] = set()
         frontier = list(names)
         while frontier:
@@ -247,7 +234,6 @@ class _Memberships:
         return found
 
     def cycles(self) -> Iterator[list[str]]:
-        """Sets of HyperNodes that contain each other, each in order."""
         try:
             graphlib.TopologicalSorter(self.children).prepare()
         except graphlib.CycleError:
@@ -366,10 +352,9 @@ Path = tuple[str, ...]
 
 
 def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
-    """Build the tree of the domains that node labels name.
+    """Build the tree of the domains that node labels name, nearest key first; the first makes tier 1.
 
-    ``keys`` come nearest first; the first makes tier 1, each is the tierName of its tier, and the virtual root has the
-    tier after the last. A domain is named after its path, widest first, joined by ``/``, which no label value holds.
+    A domain is named after its path, widest first, joined by ``/``, which no label value holds.
     """
     leaves: dict[Path, list[str]] = defaultdict(list)
     for name, node in nodes.items():

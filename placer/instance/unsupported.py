@@ -1,7 +1,4 @@
-"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported.
-
-A bound claim decides by its volume where the pod can run (C3), any other is refused.
-"""
+"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported."""
 
 from __future__ import annotations
 
@@ -55,11 +52,7 @@ SAFE_SYSCTLS = frozenset(
 
 
 class Volumes:
-    """Claims and volumes of an instance.
-
-    A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
-    that a bound claim names are findings.
-    """
+    """Claims and volumes of an instance; a claim for one pod only may be taken by one of ``users``."""
 
     def __init__(
         self,
@@ -112,7 +105,7 @@ class Volumes:
 
 
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
-    """Field and claim of every volume that a claim backs; a generic ephemeral one has a claim of its own name."""
+    """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
         name = _claim_name(pod, volume)
         if name is not None:
@@ -134,10 +127,9 @@ def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    ``systems``: operating systems of the nodes. ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their
-    pods a gang. ``gangs``: those of which something is not modelled, and its name. ``ending``: namespaces being
-    deleted: a server lets nothing be made in them, neither bindings nor pods. ``devices``: resources that no node
-    offers and a DeviceClass serves, and which one.
+    ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their pods a gang. ``gangs``: those of which
+    something is not modelled. ``ending``: namespaces being deleted. ``devices``: resources that only a DeviceClass
+    serves.
     """
 
     volumes: Volumes
@@ -192,10 +184,7 @@ def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
 
 
 def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
-    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none.
-
-    Pods of ``jobs`` are a gang, whether or not they state it. A reference without a name leads to no known gang.
-    """
+    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none."""
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup: a gang without a name"
     elif jobs and (job := _job_of(pod)) in jobs:
@@ -216,7 +205,6 @@ def text_bytes(metadata: Metadata) -> int:
 
 
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Every pass has to carry all resources and text."""
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
     yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
     if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
@@ -264,7 +252,6 @@ def _sysctls(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
-    """No API server admits required terms without a topology key."""
     for term in required_terms(affinity):
         if not term.topology_key:
             yield f"{field}: required pod {what} without a topologyKey"

@@ -13,10 +13,7 @@ from placer.quantity import Resources
 
 
 def released(instance: Instance, gone: Collection[Key]) -> Instance:
-    """Some bound pods have left their nodes and wait; one in no group is a gang of one.
-
-    Their NUMA zones stay taken, since no object names the zones that a kubelet gave.
-    """
+    """Some bound pods have left their nodes and wait; their NUMA zones stay taken, since no object names these."""
     if not gone:
         return instance
     pods, groups = dict(instance.pods), dict(instance.groups)
@@ -49,10 +46,7 @@ def _released(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, 
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
-    """Some nodes are lost, thus not Ready: their pods wait, but for DaemonSet and static ones, and nothing is evicted.
-
-    A lost node need not be in the instance, only that of bound pods.
-    """
+    """Some nodes are lost, thus not Ready: their pods wait, but for DaemonSet and static ones."""
     gone = ran_on(instance, lost)
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     budgets = tuple(budget.without(gone) for budget in instance.budgets)
@@ -66,7 +60,7 @@ def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
 
 
 def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
-    """Protected pods stay with lost nodes, as those of DaemonSets do, since a cluster does not let them be evicted."""
+    """Protected pods stay with lost nodes, since a cluster does not let them be evicted."""
     staying = [pod for pod in map(instance.pods.__getitem__, ran_on(instance, lost)) if pod.protected]
     return replace(instance, pods={**instance.pods, **{pod.key: replace(pod, daemon=True) for pod in staying}})
 

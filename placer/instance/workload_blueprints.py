@@ -1,8 +1,4 @@
-"""Pods of Deployments, StatefulSets and batch Jobs, with the labels, names and claims that their controllers give.
-
-Source: kubernetes ``pkg/controller/statefulset`` (identity, claims) and ``pkg/controller/job`` (labels, completion
-index).
-"""
+"""Pods of Deployments, StatefulSets and batch Jobs (kubernetes ``pkg/controller/{statefulset,job}``)."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ _TEMPLATE_PATH = ("spec", "template")
 
 
 def deployment_blueprint(workload: DeploymentManifest) -> Blueprint:
-    """Pods of a Deployment, without the hash of the template, which only its controller can tell."""
+    """Pods of a Deployment, without the hash of the template."""
     count = 1 if workload.spec.replicas is None else workload.spec.replicas
     return Blueprint(workload, _TEMPLATE_PATH, workload.spec.template, workload.name, range(count))
 

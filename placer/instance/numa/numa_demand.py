@@ -1,8 +1,7 @@
 """A pod's demands on the zones of its node, read from its spec (C10).
 
-Source: Kubernetes ``pkg/apis/core/v1/helper/qos`` for the QoS class (cpu and memory decide, of every container and init
-container); ``pkg/kubelet/cm/{cpumanager,memorymanager}``, which leave pods with pod-level resources alone while the
-feature gate PodLevelResourceManagers is off, as it is by default.
+Source: Kubernetes ``pkg/apis/core/v1/helper/qos``; ``pkg/kubelet/cm/{cpumanager,memorymanager}``, which leave pods with
+pod-level resources alone by default.
 """
 
 from __future__ import annotations
@@ -34,11 +33,7 @@ class DemandPool:
 
 
 def qos_class(spec: PodSpec) -> Qos:
-    """Quality of service class of a pod.
-
-    Guaranteed: every container has limits of cpu and memory above 0, and requests as much; with pod-level resources the
-    pod itself. BestEffort: nothing of either is requested or limited.
-    """
+    """Quality of service class of a pod."""
     stated = [spec.resources] if _pod_level(spec) else [each.resources for each, _ in _containers(spec)]
     if not any(_has_qos_resource(each) for each in stated):
         return Qos.BEST_EFFORT

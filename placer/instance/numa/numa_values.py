@@ -39,10 +39,9 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 class NumaZone:
     """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
-    ``id``: number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first. ``capacity``: decides
-    widths of ``restricted``. ``available``: for the next pod: as the object states, less the amounts of bound pods that
-    it cannot know yet. ``lists``: resources that the zone names, those of which it has 0 too. ``costs``: distance to
-    each zone, by its name, sorted. No rule uses them.
+    ``id``: 0 .. 63, of its name. ``capacity``: decides widths of ``restricted``. ``available``: for the next pod, less
+    the amounts of bound pods that the object cannot know yet. ``lists``: resources that it names, also with 0.
+    ``costs``: distances by name, sorted; no rule uses them.
     """
 
     id: int
@@ -58,10 +57,8 @@ class NumaZone:
 class NumaNode:
     """Settings and zones of the kubelet of a node.
 
-    ``policy``: one of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go
-    there. ``scope``: one of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole. ``zones``: in the
-    order of their ids, which are distinct. ``max_numa_nodes``: ``maxNUMANodes``: of so many zones it can choose. No
-    rule uses it, a scheduler's score does (``policies``).
+    ``policy``: of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: nothing to align may go there. ``scope``: of
+    :data:`SCOPES`. ``zones``: by id. ``max_numa_nodes``: no rule uses it, a scheduler's score does.
     """
 
     policy: str
@@ -71,7 +68,7 @@ class NumaNode:
 
     @property
     def strict(self) -> bool:
-        """Whether this kubelet refuses pods that it cannot align: only then C10 applies."""
+        """Whether C10 applies: this kubelet refuses pods that it cannot align."""
         return self.policy in STRICT
 
     @property
@@ -109,10 +106,8 @@ class NumaContainer:
 class NumaDemand:
     """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
 
-    ``qos``: cpu, memory and hugepages are aligned for Guaranteed pods only. ``containers``: in the order of admission:
-    init containers and sidecars as written, then the others. ``overhead``: of the pod as a whole; counts with scope
-    pod. ``pod_level``: whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns
-    devices only.
+    ``containers``: in the order of admission, init containers and sidecars first. ``overhead``: counts with scope pod.
+    ``pod_level``: cpu, memory or hugepages are requested for the pod as a whole, so only devices are aligned.
     """
 
     qos: Qos
