@@ -1,13 +1,8 @@
 """Status of an AppGroup: the order of its workloads, and its progress.
 
-Differences from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2):
-
-* The order is that of the algorithm even where a workload's name is not its selector. The controller sorts by name,
-  looks the result up by selector, fails in every shipped AppGroup, and stores the order of the selectors.
-* It is that of the present spec. The controller leaves an edited spec alone for 24 hours.
-* A workload without any dependency has its place, too; the controller gives it none.
-* ``scheduleStartTime`` is set; the controller never does.
-* The spec is not touched; the controller sorts the user's list of workloads.
+Differences from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2): the order is that of the algorithm,
+keyed by selector, of the present spec, and has workloads without dependencies; ``scheduleStartTime`` is set; the spec
+is not sorted.
 """
 
 from __future__ import annotations
@@ -38,8 +33,7 @@ def app_group_statuses(
 ) -> dict[Key, Document]:
     """Status of every AppGroup by namespace and name, sorted, each as of :func:`app_group_status`.
 
-    ``app_groups`` and ``pods`` must be complete, since a pod's label has only a name; ``replica_sets`` lead from a pod
-    to its Deployment; ``now`` has a time zone.
+    ``app_groups`` and ``pods`` must be complete; ``now`` has a time zone.
     """
     written = sorted(
         app_groups, key=lambda each: each.group == APP_GROUP_API
@@ -58,15 +52,9 @@ def app_group_statuses(
 def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
     """Status of one AppGroup with its pods, as Kubernetes writes it; ``now`` has a time zone.
 
-    ``runningWorkloads``
-        Pods in phase Running that are not being deleted.
-    ``scheduleStartTime``
-        When the first of the pods got its node; kept once it is there, left out while no pod has one.
-    ``topologyOrder``
-        Every workload with its place, from 1, sorted by selector, as the TopologicalSort plugin searches it. With
-        dependencies in a circle the order is that of the spec.
-    ``topologyCalculationTime``
-        When the order last changed.
+    ``runningWorkloads`` are pods in phase Running that are not being deleted. ``scheduleStartTime`` is when the first
+    pod got its node; it is kept. ``topologyOrder`` is sorted by selector, as the TopologicalSort plugin searches it;
+    with a circle it is the order of the spec.
     """
     present = list(pods)
     before = app_group.status or AppGroupStatus()
@@ -119,7 +107,6 @@ def _runs(pod: PodManifest) -> bool:
 
 
 def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
-    """Where the object has no time, the first moment that the node is known."""
     if not pod.spec.node_name:
         return None
     status = pod.status

@@ -1,11 +1,4 @@
-"""How much of each link's bandwidth running pods take.
-
-Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e):
-
-* Everything is counted from the pods that are there. The controller adds at every update of a pod and subtracts in the
-  wrong place, so its number only grows; and since it never starts to look at AppGroups, it counts nothing at all.
-* A dependency counts for all pairs of its pods; the controller looks at the outgoing dependencies of a pod only.
-"""
+"""How much of each link's bandwidth running pods take, counted anew from the pods that are there."""
 
 from __future__ import annotations
 
@@ -18,11 +11,7 @@ __all__ = ["allocated_bandwidth"]
 
 
 def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
-    """Link to the bit/s that pods with a node take, sorted; an unused link is absent.
-
-    Pods being deleted count until they are gone (C9), pending ones do not. Regions and zones come from the nodes'
-    labels, whichever NetworkTopology decides.
-    """
+    """Link to the bit/s that pods with a node take, those being deleted included (C9); an unused link is absent."""
     network = Network(Key("", ""), areas_of(instance.nodes))
     taken: Counter[Link] = Counter()
     for key, group in instance.app_groups.items():

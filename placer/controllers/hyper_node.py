@@ -1,10 +1,7 @@
 """Status of a HyperNode: how many nodes are in it, and whether it is as it was meant.
 
-Differences from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``):
-
-* ``nodeCount`` is the number of nodes in the HyperNode, at any depth, as the field's description states. The controller
-  counts names of members: HyperNodes, and nodes that do not exist, too.
-* There is a condition; the controller never writes one. A HyperNode that is left out of the tree has no count.
+Differences from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``): ``nodeCount`` is the number of
+existing nodes at any depth, not of names of members, and there is a condition.
 """
 
 from __future__ import annotations
@@ -28,11 +25,8 @@ Document = Mapping[str, Any]
 def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: datetime) -> dict[str, dict[str, Any]]:
     """HyperNode to its status; ``written`` are the objects in the form of their JSON, ``now`` has a time zone.
 
-    ``nodeCount``
-        Existing nodes in it and below it; left out where it is not in the tree.
-    ``conditions``
-        One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or ``BrokenBelow``
-        where HyperNodes below it are broken. Its time is kept as long as its status is.
+    ``nodeCount`` is left out where it is not in the tree. The condition ``placer.dev/Consistent`` has the code of the
+    first finding, or ``BrokenBelow``; its time is kept as long as its status is.
     """
     tree, counts = instance.topology, Counter[str]()
     for each in tree.hyper_nodes.values():

@@ -1,13 +1,7 @@
-"""Spec and status of a NetworkTopology: a list of measured costs next to the user's own, and the used bandwidth of
-links.
+"""Spec and status of a NetworkTopology: measured costs next to the user's lists, and the used bandwidth of links.
 
-Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides those of
-``placer.instance.network_topologies`` and ``bandwidth``:
-
-* All lists of the user keep every field. The controller keeps ``UserDefined`` and drops all others.
-* A capacity that is not given is none. The controller writes 1G.
-* ``weightCalculationTime`` is the last change of costs, and each call computes them. The controller computes when the
-  object is edited.
+Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e): the user's lists keep every
+field, a capacity that is not given is none, ``weightCalculationTime`` is the last change of costs.
 """
 
 from __future__ import annotations
@@ -31,8 +25,6 @@ Document = Mapping[str, Any]
 
 
 class _Spelling(NamedTuple):
-    """Names of the three levels of lists."""
-
     topologies: str
     origins: str
     costs: str
@@ -47,11 +39,7 @@ _KEYS = {REGION: REGION_LABEL, ZONE: ZONE_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyUpdate:
-    """The whole ``spec.weights`` (the user's lists as they are, and the one of measured costs) and status to be
-    written.
-
-    ``findings`` are measurements that could not be used.
-    """
+    """The whole ``spec.weights`` and status to be written; ``findings`` are measurements that could not be used."""
 
     weights: list[Document]
     status: Document
@@ -68,25 +56,10 @@ def network_topology_update(
     percentile: int = 90,
     unit: int = MILLISECOND,
 ) -> NetworkTopologyUpdate:
-    """Compute the lists and the status of a NetworkTopology.
+    """Compute the lists and the status of a NetworkTopology; a measured list keeps its place, else it comes last.
 
-    A measured list keeps its place, else it comes last; there is none where nothing is measured.
-
-    Parameters
-    ----------
-    written
-        The object in the form of its JSON.
-    config_map
-        The measurements that it names; None: measured costs do not change.
-    allocated
-        From :func:`~placer.controllers.bandwidth.allocated_bandwidth`; written next to measured costs, and never into a
-        list of the user.
-    now
-        With a time zone.
-    percentile
-        Of the measurements.
-    unit
-        Microseconds that cost 1.
+    ``written``: the object as JSON. ``config_map``: None: measured costs do not change. ``allocated``: written next to
+    measured costs only. ``now``: with a time zone. ``unit``: microseconds that cost 1.
     """
     lists: list[Document] = list((written.get("spec") or {}).get("weights") or ())
     before = _named(written, NETPERF_COSTS)
@@ -113,7 +86,6 @@ def _status(
 
 
 def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Document) -> Document | None:
-    """A capacity is that of ``UserDefined``, else that of the old list; other fields stay."""
     group = str(written.get("apiVersion") or "").rpartition("/")[0]
     names = _PROPOSED if group == _PROPOSED_GROUP else _SHIPPED
     user, before = (dict(_entries(_named(written, name))) for name in (_USER_DEFINED, NETPERF_COSTS))

@@ -12,12 +12,10 @@ __all__ = ["Discovery"]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A tier tree that was found.
+    """A tier tree that was found, by names of the source; tiers grow from 1 to the roots.
 
-    ``tree``: by names of the source; no node is in two domains that do not lie in each other, and tiers grow from 1 to
-    the roots. ``titles``: domain to its full name, where that is longer. ``labels``: domain to the labels that all of
-    its nodes have, where it was found by them. ``findings``: sorted. ``notes``: decisions where the source leaves a
-    choice, in sentences.
+    ``titles``: domain to its full name, where longer. ``labels``: domain to labels of all of its nodes. ``notes``:
+    decisions where the source leaves a choice, in sentences.
     """
 
     tree: TopologyTree

@@ -32,8 +32,8 @@ _FILES = ("topology.yaml", "topology.conf")
 def discover_file(path: str, nodes: Collection[str] | None = None, topology: str | None = None) -> Discovery:
     """Find the domains that a file describes, packed with gzip or not; ``-`` is standard input.
 
-    ``nodes``: nodes of the cluster, which alone count; None: not known. ``topology``: which topology counts of a file
-    that has several.
+    ``nodes``: of the cluster, which alone count; None: not known. ``topology``: which one counts of a file with
+    several.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Slurm's hostlists: ``tux[0-3,12,18-20]`` and its like to the names that they stand for.
 
-Read are names and bracketed ranges with commas, several brackets in a name (``r[1-2]n[01-16]``), text behind them. A
-range is as wide as its first number is written (``[08-11]`` is 08, 09, 10, 11). Source: Slurm
-``src/common/hostlist.c``; ranges in other bases, of machines that are not built any more, are refused.
+A range is as wide as its first number is written. Source: Slurm ``src/common/hostlist.c``; ranges in other bases are
+refused.
 """
 
 from __future__ import annotations
@@ -19,12 +18,7 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 
 def expand(text: str) -> list[str]:
-    """Names of a hostlist, in its order.
-
-    Raises
-    ------
-    ValueError
-        It is none, or stands for more than :data:`MOST_NAMES` names; the text has the found words.
+    """Names of a hostlist, in its order; ValueError where it is none, or of more than :data:`MOST_NAMES`.
 
     Examples
     --------

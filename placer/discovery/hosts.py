@@ -1,7 +1,7 @@
 """Hosts of a fabric and the nodes that they are.
 
-A node has the host's name in small letters; where the nodes are known, also one of the two may have a domain behind
-its name (``gpu-01`` and ``gpu-01.cluster.example``), if only one node begins so. Other hosts are left out and reported.
+A node has the host's name in small letters; also one of the two may have a domain behind its name, if only one node
+begins so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["NodeNames", "with_nodes"]
 
 
 class NodeNames:
-    """Which node a host is; ``nodes`` None: they are not known, and a host is a node where its name may be one's."""
+    """Which node a host is; ``nodes`` None: a host is a node where its name may be one's."""
 
     def __init__(self, nodes: Collection[str] | None) -> None:
         self.nodes = None if nodes is None else frozenset(nodes)
@@ -41,13 +41,7 @@ class NodeNames:
 
 
 def with_nodes(found: Discovery, names: NodeNames, source: str) -> Discovery:
-    """Put nodes in the place of hosts; ``source`` is for messages.
-
-    Raises
-    ------
-    BadInstance
-        One node would be in two domains, or none is in any.
-    """
+    """Put nodes in the place of hosts; :class:`BadInstance`: one would be in two domains, or none is in any."""
     nodes: dict[str, set[str]] = {}
     strangers: set[str] = set()
     for name, domain in found.tree.hyper_nodes.items():

@@ -1,12 +1,8 @@
-"""A tier tree to HyperNode manifests, as Volcano's discovery makes them, except for their names.
+"""A tier tree to HyperNode manifests, as Volcano's discovery makes them, but the same names for the same tree.
 
-Volcano's names have five random letters; here the same tree gives the same names. Members are named one by one
-(``exactMatch``). The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's controller
-changes and deletes those of its own sources alone; an annotation has the source's name of the domain.
-
-A name is the source's name in lower case, digits, ``-`` and ``.``, of at most 63 characters, as Volcano's admission
-takes for a member. Where two names become one, the domain with that name in its source keeps it, and the others get a
-hash of their own name behind it; the finding ``DomainNamesCollide`` reports it.
+Members are named one by one. The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's
+controller changes and deletes those of its own sources alone. A name has at most 63 characters, as Volcano's admission
+takes for a member; where two become one (``DomainNamesCollide``), others get a hash behind it.
 """
 
 from __future__ import annotations
@@ -35,10 +31,7 @@ _HASH = 8
 
 
 def hyper_nodes(found: Discovery) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Manifests of a tree as plain values, lower tiers first and then by name, and findings about changed names.
-
-    The same tree gives the same text.
-    """
+    """Manifests of a tree as plain values, lower tiers first and then by name, and findings about changed names."""
     findings = Findings()
     names = _names(found, findings)
     documents = [_document(each, found, names) for each in found.tree.hyper_nodes.values()]
@@ -88,7 +81,6 @@ def _names(found: Discovery, findings: Findings) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    """A path's parts are joined by points, the widest first."""
     parts = re.split(r"[./]+", name.lower())
     clean = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
     plain = ".".join(part for part in clean if part) or "domain"
@@ -96,7 +88,6 @@ def _plain(name: str) -> str:
 
 
 def _hashed(plain: str, name: str, taken: set[str]) -> str:
-    """As much of the hash as makes the name unique."""
     length = _HASH
     while (made := _with_hash(plain, name, length)) in taken:
         length += 1

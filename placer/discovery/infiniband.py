@@ -1,16 +1,9 @@
 """The output of ``ibnetdiscover`` to a tier tree.
 
 A fabric is no tree, so a domain of tier t is a set of hosts and switches that are linked without going higher than
-level t:
-
-* A switch with hosts is of level 1, any other of the level above the lowest that it is linked to.
-* Switches that share a host are one domain of tier 1 (rails, pairs of leaves), as Volcano's UFM discovery has it.
-* A link joins the switches at its ends at the level of its higher end, one between switches of one level at the next.
-
-A host on a core switch (a subnet manager, a storage server) would pull that switch down to level 1 and join too much:
-where the nodes of the cluster are known, other hosts are left out first. Names are those of switches
-(``MF0;leaf-1:MQM8700/U1``, or by a node name map), else GUIDs; a domain of several switches has the name of the first
-of its highest level.
+level t: a switch with hosts is of level 1, any other of the level above the lowest that it is linked to. A link joins
+its ends at the level of the higher one, between equals at the next. A host on a core switch would join too much, so
+hosts that are no nodes are left out first.
 
 Source: rdma-core ``infiniband-diags``, manual page ibnetdiscover(8), "Topology file format".
 """
@@ -52,8 +45,6 @@ _TOLD = 200  #: faults that are told one by one
 
 @dataclass(slots=True)
 class _Description:
-    """Kind and description of each device by its id, and links between devices."""
-
     kinds: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     links: set[tuple[str, str]] = field(default_factory=set)
@@ -65,8 +56,7 @@ class _Description:
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
     """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
 
-    ``source``: the file, for messages. ``is_node``: whether a host of a name is a node of the cluster; others are left
-    out before anything is joined.
+    ``source``: the file. ``is_node``: others are left out before anything is joined.
 
     Raises
     ------
@@ -110,7 +100,6 @@ def _read(text: str, source: str) -> _Description:
 
 
 def _read_link(line: str, current: str, number: int, fabric: _Description, named: dict[str, int]) -> bool:
-    """False where the line is no link, or no device is described."""
     match = _LINK.match(line)
     if match is None or not current:
         return False
@@ -121,7 +110,6 @@ def _read_link(line: str, current: str, number: int, fabric: _Description, named
 
 
 def _undescribed(fabric: _Description, named: Mapping[str, int], source: str) -> list[Fault]:
-    """Such a file is torn."""
     missing = [(device, number) for device, number in named.items() if device not in fabric.kinds]
     return [
         Fault(source, None, "", f"line {number}", f"a link to {device}, which is not described", "its record")
@@ -148,7 +136,6 @@ def _hosts(fabric: _Description, findings: Findings) -> dict[str, str]:
 
 
 def _switch_names(fabric: _Description) -> dict[str, str]:
-    """Switches of one name have their GUID behind it."""
     said = {device: _said(fabric.words[device]) for device in fabric.of("Switch")}
     count = Counter(said.values())
     names = {}
@@ -166,8 +153,6 @@ def _said(words: str) -> str:
 
 
 class _Joined:
-    """Sets of switches that are one domain, level by level."""
-
     def __init__(self, fabric: _Description, hosts: Mapping[str, str]) -> None:
         self._parent: dict[str, str] = {}
         self.on: dict[str, set[str]] = defaultdict(set)  #: switch to its hosts
@@ -229,8 +214,6 @@ class _Joined:
 
 
 class _Levels:
-    """Domains by name, level by level; a level at which nothing new joins a domain makes none of its own."""
-
     def __init__(self, joined: _Joined, names: Mapping[str, str]) -> None:
         self._joined, self._names = joined, names
         self.domains: dict[str, tuple[set[str], set[str]]] = {}  #: to its hosts and the domains below it

@@ -1,9 +1,7 @@
 """Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
 
-Volcano's discovery takes a label's value for a domain wherever it stands, so one rack name in two rows makes a
-HyperNode with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the
-finding ``LabelInTwoDomains`` reports them, since a wrong label looks the same. Source of the label's words: Volcano
-``pkg/controllers/hypernode/discovery/label``.
+One rack name in two rows makes two racks and the finding ``LabelInTwoDomains``; in Volcano
+(``pkg/controllers/hypernode/discovery/label``) it makes a HyperNode with two parents.
 """
 
 from __future__ import annotations
@@ -25,13 +23,7 @@ _LONGEST_KEY = 253
 
 
 def read_keys(text: str) -> tuple[str, ...]:
-    """Read the keys of ``--labels``, nearest first.
-
-    Raises
-    ------
-    UsageError
-        None, an empty one, one twice or one that no tierName takes.
-    """
+    """Read the keys of ``--labels``, nearest first; :class:`UsageError`: none, empty, twice, or no tierName."""
     keys = tuple(key.strip() for key in text.split(","))
     if not all(keys):
         raise UsageError(
@@ -49,8 +41,8 @@ def read_keys(text: str) -> tuple[str, ...]:
 def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str = "the nodes") -> Discovery:
     """Find the domains that labels of nodes name; ``keys`` come nearest first, and the first makes tier 1.
 
-    A node without the nearest label is a member of the nearest domain whose label it has; one without any is in none.
-    Both are findings. Keys that no node has raise :class:`BadInstance`.
+    A node without the nearest label is in the nearest domain whose label it has. Keys that no node has raise
+    :class:`BadInstance`.
     """
     _refuse_unknown(keys, nodes, source)
     findings = Findings()

@@ -1,11 +1,8 @@
 """Slurm's ``topology.conf`` and ``topology.yaml``, as people write them and as NVIDIA's topograph does.
 
-In a tree, switches with nodes are of tier 1, and those above them of the next. Blocks are of tier 1; with several
-BlockSizes, a multiple of the first is so many blocks one after another, a tier for each size (as topology/block joins
-them). A ring, a torus and flat have no domains and are refused.
-
-A topology.yaml may have several topologies: the one that is asked for counts, else its ``cluster_default``, else the
-only one. Source: Slurm's manual pages topology.conf(5), topology.yaml(5); topograph spells keys in camel case.
+In a tree, switches with nodes are of tier 1, and those above them of the next. Blocks are of tier 1; of several
+BlockSizes each makes a tier. A ring, a torus and flat have no domains and are refused. Source: Slurm's manual pages
+topology.conf(5), topology.yaml(5).
 """
 
 from __future__ import annotations
@@ -33,8 +30,6 @@ _TREE, _BLOCK = "tree", "block"
 
 
 class _Reading:
-    """Records and faults of one file."""
-
     def __init__(self, source: str) -> None:
         self.source = source
         self.records: list[SwitchRecord] = []
@@ -45,7 +40,6 @@ class _Reading:
         self.faults.append(Fault(self.source, None, subject, place, found, expected))
 
     def names(self, text: object, place: str) -> tuple[str, ...]:
-        """Names of a hostlist; empty, and a fault, where it is none."""
         if text is None:
             return ()
         if not isinstance(text, str) or text.upper() == "ALL":
@@ -58,7 +52,6 @@ class _Reading:
             return ()
 
     def size_list(self, sizes: Sequence[object], place: str) -> None:
-        """Read BlockSizes."""
         told = ",".join(map(str, sizes))
         numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
         base = numbers[0] if len(numbers) == len(sizes) else 0
@@ -70,7 +63,6 @@ class _Reading:
             self.sizes = tuple(each // base for each in numbers)
 
     def done(self) -> Discovery:
-        """The tree, where there are no faults."""
         if not self.records and not self.faults:
             self.fault("", "no switch and no block", "at least one")
         if self.faults:
@@ -83,7 +75,6 @@ def _power(size: int, base: int) -> bool:
 
 
 def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
-    """In the order of the file, those left over at the end included."""
     below = [(each.name, each.name, each.name) for each in blocks]  # the domain, and its first and last block
     before = 1
     for size in sizes[1:]:
@@ -107,12 +98,7 @@ def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[Sw
 def discover_topology_conf(text: str, source: str, topology: str | None = None) -> Discovery:
     """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both.
 
-    Raises
-    ------
-    BadInstance
-        Every fault of it.
-    UsageError
-        It has both and none is chosen, or not the chosen one.
+    :class:`BadInstance` has every fault; :class:`UsageError`: none is chosen, or not one that is there.
     """
     reading = _Reading(source)
     trees, blocks = list[SwitchRecord](), list[SwitchRecord]()
@@ -187,12 +173,7 @@ def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
 def discover_topology_yaml(document: object, source: str, topology: str | None = None) -> Discovery:
     """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default of the cluster, or the only one.
 
-    Raises
-    ------
-    BadInstance
-        Every fault of it; the topology that counts has no domains.
-    UsageError
-        None is chosen, or there is none of the name.
+    :class:`BadInstance` has every fault; :class:`UsageError`: none is chosen, or not one that is there.
     """
     reading = _Reading(source)
     entries = _entries(document, "topologies", reading)
@@ -236,7 +217,6 @@ def _read_named(part: Mapping[str, Any], key: str, name: str, tier_name: str, pl
 
 
 def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any]]:
-    """Empty, and a fault, where it is none."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
     reading.fault(place, type(value).__name__ if value is not None else "nothing", "a list of mappings")
@@ -244,7 +224,6 @@ def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any
 
 
 def _text(entry: Mapping[str, Any], key: str, place: str, reading: _Reading) -> str:
-    """Numbers are names, too."""
     value = entry.get(key)
     if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):
         return str(value)

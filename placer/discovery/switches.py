@@ -1,8 +1,7 @@
 """Records of switches, each with its hosts and the switches below it, to a tier tree.
 
-A switch with own hosts alone is a leaf of tier 1; any other has the tier above the highest below it. Switches with the
-same hosts and the same switches below them are one domain, from the leaves upwards: in a fabric with rails each rail
-has its own switches, and they all hold the same hosts. Such a domain has the name of the first of them.
+A leaf is of tier 1, any other of the tier above the highest below it. Switches with the same hosts and the same
+switches below them are one domain, such as rails, by the name of the first.
 """
 
 from __future__ import annotations
@@ -33,14 +32,7 @@ class SwitchRecord:
 
 
 def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery:
-    """Make the tree of switches, from records in any order.
-
-    Raises
-    ------
-    BadInstance
-        All of: two records of one switch, one that names nothing, a child without a record, a circle, a switch below
-        two that are not one domain, a host on two such switches.
-    """
+    """Make the tree of switches, from records in any order; :class:`BadInstance` has every fault."""
     faults: list[Fault] = []
     by_name = _by_name(records, source, faults)
     order = _order(by_name, source, faults)
@@ -74,7 +66,7 @@ def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def tree_from(
     domains: Mapping[str, tuple[Iterable[str], Iterable[str]]], records: Mapping[str, SwitchRecord] | None = None
 ) -> TopologyTree:
-    """Make a tree of domains that have one parent at most, each before its parent: its hosts and those below it."""
+    """Make a tree of domains that have one parent at most, each before its parent."""
     parents = {child: name for name, (_, below) in domains.items() for child in below}
     tiers: dict[str, int] = {}
     for name, (_, below) in domains.items():

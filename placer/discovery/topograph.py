@@ -1,8 +1,7 @@
 """The JSON of the graph engine of NVIDIA's topograph.
 
-``instances`` have an ``id``, the switches above them nearest first (``network_layers``), and maybe their accelerated
-domain (``attributes.nvlink``). Accelerated domains are the first tier where each of them lies below one switch; else
-they are left out, with a note. Source: topograph's page on its graph engine.
+Accelerated domains (``attributes.nvlink``) are the first tier where each lies below one switch; else they are left out,
+with a note.
 """
 
 from __future__ import annotations
@@ -30,13 +29,7 @@ class _GraphHost:
 
 
 def discover_graph(document: Mapping[str, Any], source: str) -> Discovery:
-    """Read the JSON of the graph engine.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of it; as :func:`~placer.discovery.switches.discover_switches`.
-    """
+    """Read the JSON of the graph engine; :class:`BadInstance` has every fault."""
     faults: list[Fault] = []
     listed = document.get("instances")
     if not isinstance(listed, list) or not listed:

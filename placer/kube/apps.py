@@ -39,8 +39,6 @@ class DeploymentManifest(NamespacedObject, frozen=True, kw_only=True):
 
 
 class ClaimTemplateMetadata(Schema, frozen=True, kw_only=True):
-    """Name of a claim template: that of the volume, and the start of the claim's name."""
-
     name: Name
 
 

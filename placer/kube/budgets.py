@@ -32,17 +32,8 @@ class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
 
 
 def amount_of(value: int | str, whole: int) -> int:
-    """A number, or a percentage of ``whole`` rounded up, as the disruption controller reads it.
-
-    Raises
-    ------
-    Problem
-        A text is no percentage.
-
-    Examples
-    --------
-    >>> amount_of(2, 7), amount_of("50%", 7)
-    (2, 4)
+    """A number, or a percentage of ``whole`` rounded up, as the disruption controller reads it; else
+    :class:`Problem`.
     """
     if isinstance(value, int):
         return value

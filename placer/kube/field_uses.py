@@ -1,8 +1,6 @@
 """Use of each field of the kinds that placer reads: read, ignored, refused, or it limits nothing.
 
-A field of a schema in this package is read, unless it stands here. Everything else stands here by its type in
-``fields.json``, so that fields of pods are listed once. A test fails where a field of a kind has no use, as after that
-file was made again.
+A field of a schema in this package is read, unless it stands here, by its type in ``fields.json``.
 """
 
 from __future__ import annotations
@@ -207,9 +205,7 @@ NEUTRAL: Mapping[str, str] = {
 
 
 class FieldUse(NamedTuple):
-    """One field of a kind: its path in an object, and its type and field as in the tables above; ``use`` None:
-    unknown.
-    """
+    """One field of a kind: its path in an object, and its type and field as above; ``use`` None: unknown."""
 
     path: str
     at: tuple[str, str]
@@ -217,15 +213,12 @@ class FieldUse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The table's words; empty for fields that are read or limit nothing."""
+        """The table's words, if any."""
         return IGNORED.get(self.at, "") or REFUSED.get(self.at, "")
 
 
 def field_uses(info: KindInfo) -> Iterator[FieldUse]:
-    """Every field of a kind with its use, and none below those that no rule reads.
-
-    A template of pods is one field: it is read as a pod is. A field of several versions comes once for each.
-    """
+    """Every field of a kind with its use, and none below those that no rule reads, or of a template of pods."""
     for called in types_of(info).values():
         yield from _uses(called, info.model, "")
 

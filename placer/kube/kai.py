@@ -1,7 +1,6 @@
 """scheduling.run.ai PodGroup: gangs as KAI's scheduler knows them.
 
-Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``. Subgroups and topology constraints are read
-only so far that a group with any of them can be refused.
+Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Which model reads which API group and kind, the kubectl names of a kind, and all its fields.
 
-Schemas declare fields that some rule reads; real objects have hundreds more. ``fields.json`` holds the names of all of
-them, from the sources and under the licences that it states; ``tests/write_fields.py`` makes it.
+``fields.json`` holds the names of all fields, from the sources and under the licences that it states.
 """
 
 from __future__ import annotations
@@ -40,12 +39,10 @@ __all__ = [
 class KindInfo:
     """How one kind is read and called.
 
-    ``attribute``: sequence in ``manifests.Objects``. ``groups``: API groups under which it is read; the first one is
-    the one in use, the others are older spellings. ``schema``: ``MODULE.CLASS`` in this package, imported with the
-    first object of the kind: to make the schemas of all kinds takes longer than to decide a small instance. ``short``:
-    short names of kubectl. ``keeps_text``: whether the object's own text is kept, too, because pods are made from it.
-    ``skips_versions``: whether objects of other versions are skipped, because pods state themselves that they depend on
-    them; else such an object is a fault.
+    ``attribute``: sequence in ``manifests.Objects``. ``groups``: the first one is in use. ``schema``: ``MODULE.CLASS``
+    here, imported with the first object of the kind, for a short start-up. ``keeps_text``: pods are made from it.
+    ``skips_versions``: objects of other versions are skipped, else a fault, because pods state that they depend on
+    them.
     """
 
     attribute: str
@@ -64,7 +61,7 @@ class KindInfo:
 
     @cached_property
     def plural(self) -> str:
-        """Resource name in the API's paths, made of the kind as API machinery guesses it."""
+        """Resource name in the API's paths."""
         name = self.kind.lower()
         return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
@@ -213,13 +210,8 @@ BY_ATTRIBUTE: Mapping[str, KindInfo] = MappingProxyType({info.attribute: info fo
 def find_kinds(word: str) -> tuple[KindInfo, ...]:
     """Kinds that a word names, as kubectl takes it; several where API groups share the name and the word gives none.
 
-    ``word`` is a kind, plural or short name in any case; ``NAME.GROUP`` or ``NAME.VERSION.GROUP`` where groups share
-    it.
-
     Examples
     --------
-    >>> [info.group for info in find_kinds("podgroup")]
-    ['scheduling.volcano.sh', 'scheduling.x-k8s.io', 'scheduling.k8s.io', 'scheduling.run.ai']
     >>> [info.group for info in find_kinds("PodGroups.scheduling.volcano.sh")]
     ['scheduling.volcano.sh']
     """
@@ -246,8 +238,7 @@ Steps = tuple[str | int, ...]
 class Fields:
     """Possible fields at one place of an object; a list is the place of its items.
 
-    ``names``: fields of the place. ``values``: below keys that are free: labels, resources. ``open``: whether anything
-    may stand there, or it is not known. ``is_list``: known of fields that are read only.
+    ``values``: below keys that are free. ``open``: anything may stand there, or it is not known.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)
@@ -267,7 +258,7 @@ _VALUE = Fields()
 
 @cache
 def known_fields(info: KindInfo, version: str = "") -> Fields | None:
-    """Every field of a kind, read or not, of one version (empty: of any); None where they are not written down."""
+    """Every field of a kind, read or not, of one version (empty: of any); None where they are not known."""
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
@@ -323,10 +314,7 @@ def _data() -> Mapping[str, Mapping[str, str]]:
 
 
 def types_of(info: KindInfo) -> dict[str, str]:
-    """Type of a kind's objects by version, as in ``fields.json``; empty where it has none.
-
-    Without a version the file means the newest one.
-    """
+    """Type of a kind's objects by version, as in ``fields.json``."""
     called, kinds = f"{info.kind}.{info.group}".rstrip("."), _data()["kinds"]
     if called not in kinds:
         return {}
@@ -351,7 +339,6 @@ def _of_type(called: str) -> Fields:
 
 @cache
 def _joined(known: Fields, model: Any) -> Fields:
-    """A field with two spellings may have, under either, all fields of both."""
     names = dict(known.names)
     either: tuple[str, ...] = getattr(model, "SPELLINGS", ())
     for declared in fields_of(model):
@@ -394,8 +381,7 @@ _THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup"), ("schedulin
 def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
     """The known path that is most like an unknown ``key``; empty where there is none.
 
-    It is a neighbour with a similar name, else one of that very name in a place above, or in the only place below its
-    neighbours that has one. ``above`` are the places on the way, the object's root first, with their fields.
+    ``above`` are the places on the way, the object's root first, with their fields.
     """
     place, here = above[-1]
     like = alike(key, here.names)
@@ -411,13 +397,6 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
 def nearest_kind(group: str, kind: str) -> KindInfo | None:
     """The kind that somebody may have meant by one that is not read; None where none is similar or its group is
     foreign.
-
-    Examples
-    --------
-    >>> nearest_kind("topology.volcano.sh", "Hypernode").kind, nearest_kind("", "HyperNode").group
-    ('HyperNode', 'topology.volcano.sh')
-    >>> nearest_kind("", "Service"), nearest_kind("kyverno.io", "Policy")
-    (None, None)
     """
     if (group, kind) in _THEMSELVES or not _is_familiar(group):
         return None

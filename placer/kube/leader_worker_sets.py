@@ -38,8 +38,6 @@ class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
 
 
 class LeaderWorkerNetwork(Schema, frozen=True, kw_only=True):
-    """``Shared`` (the default): all replicas share a subdomain; ``UniquePerReplica``: each has its own."""
-
     subdomain_policy: str | None = None
 
 

@@ -1,7 +1,6 @@
-"""Marks: labels, annotations, fields and kinds of other systems that state a gang, a topology, a limit or a protection.
+"""Marks of other systems that state a gang, a topology, a limit or a protection: one row each.
 
-One row per mark. Reading, refusal, findings, the annotations that a snapshot keeps and the page of documentation
-follow from this table. A new mark costs one row here, and a reader unless it is only a name.
+Reading, refusal, findings, the annotations that a snapshot keeps and the page of documentation follow from this table.
 """
 
 from __future__ import annotations
@@ -59,9 +58,8 @@ class Holds(Enum):
 class Mark:
     """One mark of another system.
 
-    ``name``: key of the label or annotation, path of the field from the object's root, or API group of the kind.
-    ``on``: kinds of objects that bear it; templates of pods count as pods. Of a kind: the kind itself. ``system``: its
-    reader. ``reading``: consequence for users: a short phrase.
+    ``name``: key of the label or annotation, path of the field, or API group of the kind. ``on``: kinds of objects that
+    bear it. ``system``: its reader. ``reading``: consequence for users: a short phrase.
     """
 
     name: str
@@ -368,10 +366,7 @@ _PROTECTS = {
 def protections(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, bool]]:
-    """Marks of an object that state whether its pods may be disturbed (D2): name, value, and whether it protects.
-
-    ``kind`` is as in ``Mark.on``. A mark that is both counts as annotation first.
-    """
+    """Marks of an object that state whether its pods may be disturbed (D2): name, value, and whether it protects."""
     said = set[str]()
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
     for mark in _PROTECTING if labels or annotations else ():
@@ -393,8 +388,7 @@ def decide_nothing(
 ) -> Iterator[tuple[str, str]]:
     """Marks of an object that no rule reads: name, and its place with the name.
 
-    ``kind`` is as in ``Mark.on``; ``said`` is the code of the finding, with which the ``reading`` of such a mark
-    begins.
+    ``said``: code of the finding, with which the ``reading`` of such a mark begins.
     """
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}}
     for mark in () if all(map(_IDLE_NAMES.isdisjoint, found.values())) else _IDLE:
@@ -415,7 +409,7 @@ def is_protection(key: str, value: str) -> bool:
 
 
 def kept_annotations() -> frozenset[str]:
-    """Annotations that a snapshot keeps since a rule or a finding looks at them: marks that are labels, too."""
+    """Annotations that a snapshot keeps since a rule or a finding looks at them."""
     return frozenset(each.name for each in MARKS if each.place in (Place.ANNOTATION, Place.LABEL))
 
 

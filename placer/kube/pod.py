@@ -174,8 +174,6 @@ class Sysctl(Schema, frozen=True, kw_only=True):
 
 
 class PodSecurityContext(Schema, frozen=True, kw_only=True):
-    """Kubelets may refuse a pod for its kernel parameters."""
-
     sysctls: tuple[Sysctl, ...] | None = None
 
 

@@ -1,22 +1,13 @@
 """Kinds that the plugins of scheduler-plugins read: coscheduling, network awareness and NUMA.
 
-* PodGroup of scheduling.x-k8s.io; older manifests use the groups of its first releases.
-* NodeResourceTopology of topology.node.k8s.io, v1alpha1 and v1alpha2: the NUMA zones of a node.
-* AppGroup and NetworkTopology of diktyo.x-k8s.io, as shipped and as KEP-260 spells them; both spellings become the same
-  schema:
+AppGroup and NetworkTopology (diktyo.x-k8s.io) have two spellings, as shipped and of KEP-260, which become one schema:
 
-=============  ==================================  ====================================
-level          shipped                             KEP-260
-=============  ==================================  ====================================
-weights        ``topologyList``                    ``costList``
-topology       ``originList``                      ``originCosts``
-origin         ``costList``                        ``costs``
-spec           ``configmapName``                   ``configMapName``
-workload       ``selector`` required               no selector
-=============  ==================================  ====================================
-
-Controllers write the rest of a link's bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``), so
-it is no field here.
+=============  ==================================  ==================================== level          shipped
+KEP-260 =============  ==================================  ==================================== weights
+``topologyList``                    ``costList`` topology       ``originList``                      ``originCosts``
+origin         ``costList``                        ``costs`` spec           ``configmapName``
+``configMapName`` workload       ``selector`` required               no selector =============
+==================================  ====================================
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them.
 
-A PodGroup (v1alpha2 of 1.36, v1beta1 of 1.37, which was v1alpha3 before) is a gang by itself, and a Workload the
-template of some. In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key, and
-those of one key are one gang.
+In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key.
 
 Source: kubernetes ``staging/src/k8s.io/api/scheduling`` v1alpha1, v1alpha2 and v1beta1, and KEP-4671.
 """
@@ -85,7 +83,7 @@ class WorkloadPodGroup(Schema, frozen=True, kw_only=True):
 
 
 class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
-    """Pod groups of v1alpha1. Templates of later versions decide nothing: PodGroups are made from them."""
+    """Pod groups of v1alpha1; PodGroups are made from templates of later versions."""
 
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 

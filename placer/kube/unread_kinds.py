@@ -1,7 +1,4 @@
-"""Kinds that placer does not read, and that make pods or limit them: the fields it looks at, and how pods name them.
-
-A new one costs one row. Kinds whose pods are a gang are marks (``placer.kube.marks``).
-"""
+"""Kinds that placer does not read, and that make pods or limit them: the fields it looks at, and how pods name them."""
 
 from __future__ import annotations
 
@@ -50,10 +47,7 @@ _STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationSt
 
 @dataclass(frozen=True, slots=True)
 class UnreadWorkload:
-    """A workload of which no pods are made; labels and annotations are its own, not those of its pods.
-
-    ``queue`` is Kueue's, empty where it names none.
-    """
+    """A workload of which no pods are made, with its own labels and annotations; ``queue`` is Kueue's."""
 
     group: str
     kind: str
@@ -104,10 +98,9 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 class UnreadLimit:
     """A kind whose objects limit pods.
 
-    ``groups``: the first one is in use; without a group it is no object. ``marks``: labels and annotations by which a
-    pod, or the workload that makes it, names one. ``plain_marks``: the same, of pods with an application of YuniKorn or
-    that scheduler. ``of_namespace``: whether an object limits all pods of its namespace. ``namespace_marks``:
-    annotations of a Namespace that limit its pods. ``on_making``: whether it limits pods only when they are made.
+    ``groups``: the first one is in use. ``marks``: labels and annotations by which a pod, or its workload, names one.
+    ``plain_marks``: the same, of pods of YuniKorn. ``of_namespace``: all pods of its namespace are limited, by
+    ``namespace_marks`` those of a Namespace. ``on_making``: it limits pods only when they are made.
     """
 
     kind: str

@@ -28,20 +28,18 @@ def edit(
 ) -> list[RawObject]:
     """Apply the what-if options: first objects are added, then left out, then changed.
 
-    Options of one kind apply in order, so the last one that sets a field counts; an added object can be changed, one
-    that is left out cannot. Untouched objects of the result are the same.
+    Options of one kind apply in order. Untouched objects of the result are the same.
 
     Parameters
     ----------
     with_
         One of the same API group, kind, namespace and name is replaced where it stands.
     without
-        ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that name in ``default``,
-        else the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
+        ``KIND/[NAMESPACE/]NAME``, by default the one in ``default``, else the only one; or
+        ``KIND[/NAMESPACE] --where SELECTOR``.
     set_
-        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty VALUE or ``null``
-        leaves the field out, an index one beyond the end of a list adds to it. Something must read the field.
-        ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
+        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``, or ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR``: VALUE as YAML; an empty
+        one or ``null`` leaves the field out. Something must read the field.
 
     Raises
     ------
@@ -127,7 +125,6 @@ _read_labelled = msgspec.json.Decoder(_Labelled).decode
 
 
 def _labels(raw: RawObject) -> dict[str, Any]:
-    """Labels of another type are none here, since validation reports them."""
     try:
         metadata = _read_labelled(raw.text).metadata
     except (msgspec.DecodeError, RecursionError):
@@ -150,7 +147,6 @@ def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
 
 
 def _like(raws: Sequence[RawObject], kind: str, name: str = "") -> str:
-    """The object of the kind, or without any the kind, that may be meant by words that name nothing."""
     named = {str(raw.name): _full_name(raw) for raw in raws if _is_kind(raw, kind)}
     like = alike(name, named)
     if named:
@@ -245,18 +241,7 @@ _STEP = re.compile(r"(?P<dot>\.?)(?:(?P<word>[^.\[\]]+)|\[(?P<bracket>[^\[\]]+)\
 
 
 def _parse_path(text: str) -> list[str]:
-    """Read a path; whether a step of digits is an index or a key depends on the value at that place.
-
-    Raises
-    ------
-    ValueError
-        The text is no path.
-
-    Examples
-    --------
-    >>> _parse_path("spec.containers[0].name"), _parse_path("metadata.labels[a.b/c]")
-    (['spec', 'containers', '0', 'name'], ['metadata', 'labels', 'a.b/c'])
-    """
+    """Read a path; whether a step of digits is an index or a key depends on the value at that place."""
     steps, position = [], 0
     while position < len(text):
         match = _STEP.match(text, position)
@@ -273,7 +258,6 @@ def _parse_path(text: str) -> list[str]:
 
 
 def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
-    """Why setting a field decides nothing; empty where something reads it."""
     if info is None:
         return f"{kind} is not read, so nothing that is set in it decides anything"
     above: list[tuple[Steps, Fields]] = [((), read_fields(info))]

@@ -1,8 +1,4 @@
-"""Faults of an input: collected up to a limit, and the faults of an object in words.
-
-Fields are shown as paths, ``spec.containers[0].resources.requests.cpu``; a key that is no plain word stands in
-brackets: ``metadata.labels[topology.kubernetes.io/zone]``.
-"""
+"""Faults of an input: collected up to a limit, and the faults of an object in words."""
 
 from __future__ import annotations
 
@@ -71,7 +67,6 @@ class Faults:
         raise BadInstance([*self._in_order(), *rest])
 
     def _in_order(self) -> list[Fault]:
-        """File by file and document by document, whichever step found them."""
         files = {name: rank for rank, name in enumerate(dict.fromkeys(fault.file for fault in self._told))}
         return sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))
 

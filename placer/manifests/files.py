@@ -1,7 +1,6 @@
 """Files, folders and standard input to texts, unpacked within the limits.
 
-The first character of a text tells JSON from YAML, not the name: ``kubectl`` output on standard input has none, and a
-YAML file may hold JSON. Packed files are known by their first two bytes.
+The first character of a text tells JSON from YAML; packed files are known by their first two bytes.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ UNPACKED_FREE = 64 * 2**20
 
 
 class _Refused(Exception):
-    """A file cannot be used; carries the found and the expected words."""
-
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found)
         self.found = found
@@ -48,13 +45,11 @@ class _Budget:
         self.yaml = YAML_TEXT
 
     def check(self, length: int, *, is_json: bool) -> None:
-        """Refuse a text that is longer than the rest."""
         if length > (self.json if is_json else self.yaml):
             kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
             raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
 
     def take(self, length: int, *, is_json: bool) -> None:
-        """Count the length of a whole text."""
         if is_json:
             self.json -= length
         else:
@@ -64,14 +59,8 @@ class _Budget:
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input: one text for each file that could be read.
 
-    ``paths``: files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the
-    order of their names; ``-`` is standard input. A text that has been read already is taken as it is. ``faults``:
-    takes the faults instead of an exception.
-
-    Raises
-    ------
-    BadInstance
-        A file cannot be read or unpacked, or there is more text than the limits allow; only without ``faults``.
+    ``paths``: folders are searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``; ``-`` is
+    standard input; a text is taken as it is. ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
     budget = _Budget()
@@ -124,7 +113,6 @@ def _read(name: str, budget: _Budget) -> bytearray:
 
 
 def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
-    """Piece by piece, so that no limit is passed by more than one piece."""
     data = bytearray()
     first = file.read(_PIECE)
     pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else _pieces(first, file)
@@ -143,7 +131,6 @@ def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]
 
 
 def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
-    """One member after another, never more than one piece at a time."""
     member, packed = zlib.decompressobj(wbits=31), first
     taken, given = len(first), 0
     try:

@@ -16,10 +16,7 @@ __all__ = ["KeptObjects"]
 
 
 class KeptObjects:
-    """Objects of a cluster by their texts.
-
-    An object of which there is something to report, such as a field that its kind has not, is read every time.
-    """
+    """Objects of a cluster by their texts; one with something to report is read every time."""
 
     def __init__(self) -> None:
         self._raws: dict[bytes, RawObject] = {}
@@ -28,20 +25,7 @@ class KeptObjects:
         self._guard = threading.Lock()  # what has come is read while a plan is carried out
 
     def read(self, items: Sequence[bytes], text: Callable[[Sequence[bytes]], Text]) -> Objects:
-        """Read the objects of a snapshot.
-
-        Parameters
-        ----------
-        items
-            Text of each object, no two alike.
-        text
-            Makes a file of some of them.
-
-        Raises
-        ------
-        BadInstance
-            With every fault of every object.
-        """
+        """Read the objects of a snapshot: ``items`` to texts, no two alike; :class:`BadInstance` has every fault."""
         with self._guard:
             return self._read(items, text)
 

@@ -18,10 +18,7 @@ _TEST = re.compile(
 
 
 class LabelTest(NamedTuple):
-    """One condition on the labels of an object.
-
-    ``wanted``: the label must be there with one of ``values`` (None: any); else it must not.
-    """
+    """One condition: the label must be there with one of ``values`` (None: any), or must not (not ``wanted``)."""
 
     key: str
     values: frozenset[str] | None
@@ -38,11 +35,6 @@ def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
     """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
 
     Commas separate conditions, all of which must hold. Any other text, or an empty one, is a :class:`ValueError`.
-
-    Examples
-    --------
-    >>> parse_label_selector("rack in (r7), !spare")
-    (LabelTest(key='rack', values=frozenset({'r7'}), wanted=True), LabelTest(key='spare', values=None, wanted=False))
     """
     tests: list[LabelTest] = []
     position, more = 0, True

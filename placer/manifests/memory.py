@@ -19,9 +19,8 @@ _CLASS = re.compile(r"(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w+)")
 
 
 def as_texts(sources: Iterable[object], name: str = "memory") -> list[str | Path | Text]:
-    """Take paths and texts as they are, and objects in memory as one text with the given name; else :class:`TypeError`.
-
-    A source may also give several: a list, an iterator, or anything with ``documents``.
+    """Take paths and texts as they are, and objects in memory as one text with the given name; else
+    :class:`TypeError`.
     """
     paths: list[str | Path | Text] = []
     objects: list[Any] = []

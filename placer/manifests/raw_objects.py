@@ -1,10 +1,8 @@
 """Texts to single objects: documents told apart, lists taken apart, each object keeps its own slice of JSON text.
 
-Only the header of an object is read here: apiVersion, kind, name, namespace. Its shape, a parser that knows every field
-of the kind and makes a value of none, tells quickly whether an object has only known fields.
-
-YAML takes a hundred times as long to become JSON as JSON takes to be validated. So some objects are validated while the
-rest is still text, and a text that is wrong all over is read only as far as faults are reported.
+Only the header of an object is read here. Its shape, a parser that knows every field of the kind and makes a value of
+none, tells quickly whether an object has only known fields. YAML takes a hundred times as long to become JSON as JSON
+to be validated, so a text that is wrong all over is read only as far as faults are reported.
 """
 
 from __future__ import annotations
@@ -196,10 +194,7 @@ def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
 
 
 class Names:
-    """Names for objects that have ``generateName`` instead of one.
-
-    An API server ends them by chance; here the text decides, and how many objects of the same text came before.
-    """
+    """Names for objects that have ``generateName``: text and count of equal ones decide, where a server uses chance."""
 
     #: As in an API server: the characters, how many, and how much of the prefix they leave room for.
     _LETTERS, _LENGTH, _PREFIX = "bcdfghjklmnpqrstvwxz2456789", 5, 58
@@ -246,9 +241,7 @@ _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
 class ObjectShape:
-    """Tells whether an object has only known fields, or strays that were found before; their ``places`` are to be
-    noted.
-    """
+    """Tells whether an object has only known fields, or strays that were found before; their ``places`` are noted."""
 
     def __init__(self, fields: Fields, strays: Iterable[Place] = ()) -> None:
         self._hits: set[Place] = set()
@@ -281,7 +274,6 @@ class ObjectShape:
         return mark()  # msgspec asks for a value of the type
 
     def _struct(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        """One type for all places that are alike, where no stray was found."""
         is_alike = not strays and place not in ((), ("metadata",))
         made = self._made.get(id(fields)) if is_alike else None
         if made is None:
@@ -305,7 +297,6 @@ class ObjectShape:
         return made | None if place == ("metadata",) else types.GenericAlias(list, (made,)) | made | None
 
     def _mark(self, place: Place) -> Any:
-        """A type for one stray alone, by which the hook knows it."""
         mark = type("Stray", (), {})
         self._marks[mark] = place
         return mark
@@ -390,22 +381,9 @@ _MISFIT = 8
 class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
-    Parameters
-    ----------
-    api_version, kind, namespace, name
-        As written; empty where they are left out.
-    text
-        JSON text; of JSON files a slice of the file's text, not a copy.
-    file, document
-        Its source; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
-    added
-        Whether it came by ``--with``.
-    snapshot
-        Scheduler that the cluster's snapshot with this object was taken for; else empty.
-    gates
-        Whether that snapshot was taken for passes with ``--enforce gates``.
-    fits
-        Whether it is known to have only fields of its kind.
+    ``text``: JSON; of JSON files a slice of the file's text, not a copy. ``document``: counts from 1. ``added``: came
+    by ``--with``. ``snapshot``: scheduler that its snapshot was taken for, ``gates``: with ``--enforce gates``.
+    ``fits``: known to have only fields of its kind.
     """
 
     api_version: str
@@ -450,14 +428,8 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
     """Take texts apart into objects, in the order of the texts, lists replaced by their items.
 
-    ``texts``: JSON (one or several objects, one after another) or YAML (one or several documents). A file found in a
-    folder and without any object, such as a ``kustomization.yaml``, is left out. ``faults``: takes the faults instead
-    of an exception. ``added``: whether the objects came by ``--with``.
-
-    Raises
-    ------
-    BadInstance
-        A text does not parse, passes a limit, or holds something else than objects; only without ``faults``.
+    A file found in a folder and without any object is left out. ``faults``: takes the faults, else they raise
+    :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []
@@ -480,10 +452,7 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
 def from_documents(
     documents: Iterable[Mapping[str, Any]], name: str = "memory", *, added: bool = False
 ) -> list[RawObject]:
-    """Take objects that are Python values already, such as a client library's, in the form of their JSON.
-
-    ``added``: they come by ``--with``. A value that is no object raises :class:`BadInstance`.
-    """
+    """Take objects that are Python values already, in the form of their JSON; else :class:`BadInstance`."""
     log = Faults()
     raws: list[RawObject] = []
     splitter = _Splitter(Text(name, b""), raws, log, Names(added=added), added=added)
@@ -511,7 +480,6 @@ class _Splitter:
         self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
-        """Add every object of the text, or faults; returns whether further texts are worth reading."""
         if self._text.is_json and not self._is_flow_yaml():
             self._json()
         else:
@@ -520,11 +488,9 @@ class _Splitter:
         return not self._stopped
 
     def _is_flow_yaml(self) -> bool:
-        """Such a text begins like JSON, but its first key has no quotes."""
         return _FLOW_YAML.match(self._text.data) is not None
 
     def _torn(self, field: str, found: str, expected: str) -> None:
-        """A text that does not parse may have been meant as anything."""
         self.means_objects = True
         self._fault(field, found, expected)
 
@@ -598,7 +564,6 @@ class _Splitter:
     # Both: documents to objects
 
     def document(self, text: msgspec.Raw) -> None:
-        """Add the objects of one document: itself, or the items of a list, even without a kind."""
         top = read_top(text)
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
@@ -609,7 +574,6 @@ class _Splitter:
             self._slowly(text, Header())
 
     def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
-        """The items of a typed list may leave out fields that the list states."""
         if depth == 1 or snapshot_of(parent):
             self._snapshot, self._gates = snapshot_of(parent), is_enforced_by_gates(parent)
         typed = Header()
@@ -683,14 +647,11 @@ class _Splitter:
 
 
 class _Headers:
-    """Reads headers one after another; of many objects of one kind, by the kind's shape."""
-
     def __init__(self) -> None:
         self._kind: tuple[str, str] | None = None
         self._count = 0
 
     def read(self, text: msgspec.Raw) -> tuple[Header, bool]:
-        """Header of an object, and whether it is known to have only fields of its kind."""
         if self._kind is not None and self._count >= _ALIKE:
             shape = shape_of(*self._kind)
             header = shape.header(text) if shape is not None else None

@@ -71,22 +71,9 @@ KINDS_MOST = 10_000
 class UnknownField:
     """A field that no object of its kind has, or a kind that is like one that is read.
 
-    Parameters
-    ----------
-    object
-        The first object that has it, ``Kind namespace/name``.
-    kind
-        ``apiVersion Kind`` of the objects.
-    path
-        In that object; empty: there are more than are shown, and no further object was looked at.
-    nearest
-        The known field, or kind, that is most like it; empty: none.
-    count
-        Objects that have it.
-    elsewhere
-        Versions of the kind that have the field.
-    is_read
-        Whether it is read all the same.
+    ``object``: the first that has it. ``kind``: ``apiVersion Kind``. ``path``: empty: there are more than are shown.
+    ``nearest``: the known one that is most like it. ``elsewhere``: versions of the kind that have the field.
+    ``is_read``: it is read all the same.
     """
 
     object: str
@@ -100,13 +87,11 @@ class UnknownField:
 
 @dataclass(frozen=True, slots=True)
 class UnreadObject:
-    """An object that is set aside because it cannot be read, so that its dependants wait.
+    """An object that is skipped because it cannot be read, so that its dependants wait.
 
-    ``label``: ``Kind namespace/name``. ``attribute``: of the :class:`Objects` that would hold it; empty for a
-    DaemonSet, known by a snapshot's placeholders alone. ``namespace``, ``name``: the namespace is empty where the kind
-    has none. ``wrong``: the first fault, and how many others there are: ``field: found ..., expected ...``. ``text``:
-    of the whole object, in JSON. ``holds_room``: whether it is a pod on a node whose room could be read; it is among
-    the pods, too.
+    ``attribute``: of the :class:`Objects` that would hold it; empty for a DaemonSet. ``wrong``: the first fault, and
+    the number of others. ``text``: JSON. ``holds_room``: a pod on a node whose room could be read; it is among the
+    pods, too.
     """
 
     label: str
@@ -129,28 +114,10 @@ class UnreadObject:
 class Objects:
     """All objects of an instance, typed, in the order of the input.
 
-    Parameters
-    ----------
-    skipped
-        ``apiVersion Kind`` of kinds that are not read, with counts.
-    skipped_names
-        Identities of skipped objects, at most 100,000 of them.
-    device_resources
-        Extended resources that a DeviceClass serves, and its name: the lowest of several.
-    sha256
-        Hash of the text of all objects, skipped ones included, in order; edits are part of it.
-    snapshot
-        Scheduler that the cluster's snapshot in the input was taken for; None: there is none.
-    gates
-        Whether that snapshot was taken for passes that decide for pods with the hold gate.
-    unknown_fields
-        Each place once, and kinds that are like one that is read.
-    useless_files
-        Files that give the instance nothing.
-    unread
-        Objects that are set aside: of a cluster, or by ``lenient``.
-    unread_workloads
-        Workloads of kinds that are not read and that still make pods.
+    ``skipped``: ``apiVersion Kind`` of kinds that are not read, with counts; ``skipped_names``: at most 100,000.
+    ``device_resources``: extended resources that a DeviceClass serves. ``sha256``: of the text of all objects, edits
+    included. ``snapshot``, ``gates``: scheduler and mode that the snapshot was taken for. ``unknown_fields``: each
+    place once. ``unread``: objects that are skipped. ``unread_workloads``: those that still make pods.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -202,13 +169,7 @@ class Objects:
         return index in origins.added
 
     def document(self, item: object) -> dict[str, Any]:
-        """All fields of a workload, since its pods inherit also those that no rule reads.
-
-        Raises
-        ------
-        KeyError
-            The object's kind makes no pods, so its text was not kept.
-        """
+        """All fields of a workload; KeyError where its kind makes no pods."""
         origins, index = self._place(item)
         return msgspec.json.decode(origins.texts[index], type=dict[str, Any])
 
@@ -239,7 +200,6 @@ class _Origins:
 
     @classmethod
     def of(cls, attribute: str, raws: Sequence[RawObject]) -> _Origins:
-        """Text is kept where pods are made from it."""
         files = {name: index for index, name in enumerate(dict.fromkeys(raw.file for raw in raws))}
         texts = enumerate(raws) if BY_ATTRIBUTE[attribute].keeps_text else ()
         return cls(
@@ -259,19 +219,11 @@ def validate(
     listed: bool = False,
     known: dict[int, Any] | None = None,
 ) -> Objects:
-    """Read every object into its type, in the order of the input.
+    """Read every object into its type, in the order of the input; :class:`BadInstance` has every fault of every object.
 
-    ``raws``: objects of kinds that are not read are counted and skipped. ``faults``: faults of earlier steps, raised
-    together with those found here. ``lenient``: set aside objects with a field of a wrong type or value, as in a
-    cluster's snapshot: no tenant may keep all others from being placed. A Policy is never set aside. ``listed``: we
-    listed the objects, each within its limits: they are all read, however much memory they take. ``known``: address of
-    a raw object to the object as it was read before; takes those of which there is nothing to report.
-
-    Raises
-    ------
-    BadInstance
-        With every fault of every object: a missing field or one of a wrong type or value, an object that is there
-        twice, a second Policy, a version that is not read.
+    ``faults``: those of earlier steps. ``lenient``: skip objects with a field of a wrong type or value, but no Policy:
+    no tenant may keep all others from being placed. ``listed``: read them all, however much memory they take.
+    ``known``: address of a raw object to the object as it was read before.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():
@@ -285,8 +237,6 @@ _Held = tuple[list[Any], list[RawObject]]
 
 
 class _Kind:
-    """One apiVersion and kind; versions and old groups of one kind share their lists."""
-
     def __init__(self, raw: RawObject, seen: _Seen, held: _Held) -> None:
         self.info = raw.info
         self.seen = seen
@@ -299,7 +249,6 @@ class _Kind:
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
     def of_version(self, api_version: str) -> Iterator[RawObject]:
-        """Objects of one version, since those of all versions are known together."""
         return (raw for raw in self.seen.values() if raw.api_version == api_version)
 
 
@@ -325,7 +274,6 @@ class _Validation:
         self._resources: dict[str, str] = {}
 
     def take(self, raw: RawObject) -> None:
-        """Validate one object."""
         text = bytes(raw.text)
         self._hash.update(text)
         if self._faults.enough:
@@ -366,7 +314,6 @@ class _Validation:
             self._workloads += [found] if found is not None else []
 
     def _note_resource(self, raw: RawObject, text: bytes) -> None:
-        """Pods that ask for the extended resource of a DeviceClass get a finding about the class."""
         with suppress(msgspec.DecodeError):
             resource = msgspec.json.decode(text, type=_DeviceClass).spec.extended_resource_name
             if resource:
@@ -441,7 +388,6 @@ class _Validation:
             return None
 
     def _set_aside(self, raw: RawObject, info: KindInfo, wrong: str) -> PodManifest | None:
-        """A pod on a node still takes room there, if its requests can be read."""
         held = held_pod(info, bytes(raw.text)) if info.attribute == "pods" else None
         _, _, namespace, name = raw.identity
         text = bytes(raw.text)
@@ -452,7 +398,6 @@ class _Validation:
         self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
 
     def finish(self) -> Objects:
-        """All objects, or an exception with all faults."""
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
@@ -496,7 +441,7 @@ def _known_wrong(text: bytes) -> str:
 def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
     """Read of a pod on a node only its room there; None where it has no node, or not even that can be read.
 
-    More of something than there can be counts as the most there can be: that takes nothing else of the node.
+    An amount beyond all bounds counts as the most there can be: that takes nothing else of the node.
     """
     document = msgspec.json.decode(text)
     spec, metadata = document.get("spec"), document.get("metadata")
@@ -550,7 +495,6 @@ class _Memory:
         self._next = _MEMORY_CHECK
 
     def is_exceeded(self, length: int) -> bool:
-        """Whether the objects so far take more than their text may; looked at once in 4 MiB of text."""
         self._length += length
         if self._length < self._next:
             return False
@@ -597,7 +541,6 @@ class _Strays:
         self._shape: ObjectShape | None = None
 
     def look(self, raw: RawObject, text: bytes) -> bool:
-        """Take one object, which has been read without fault; whether it may have some."""
         if raw.fits or self._fields is None:
             return False
         if self._beyond is not None:
@@ -610,7 +553,6 @@ class _Strays:
         return bool(places)
 
     def all(self, kind: str) -> Iterator[UnknownField]:
-        """All strays; ``kind`` is the apiVersion and kind of the objects."""
         for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
             elsewhere = tuple(
                 each
@@ -640,8 +582,6 @@ class _Strays:
 
 @dataclass(slots=True)
 class _Stray:
-    """Place of a field in the first object that has it, and how many objects do."""
-
     label: str
     path: str = ""
     nearest: str = ""
@@ -688,7 +628,6 @@ def _is_empty(text: Text) -> bool:
 
 
 def _is_stray(text: Text) -> bool:
-    """An empty list in a folder is not stray."""
     faults = Faults()
     split([replace(text, found=False)], faults)
     return bool(faults) or _is_empty(text)

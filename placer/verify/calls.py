@@ -1,7 +1,4 @@
-"""Rules about workloads that call each other: C8 network cost, C9 bandwidth.
-
-Pods are counted by workload and area, never looked at pair by pair.
-"""
+"""Rules about workloads that call each other: C8 network cost, C9 bandwidth; pods are counted by workload and area."""
 
 from __future__ import annotations
 
@@ -19,12 +16,10 @@ __all__ = ["bandwidth", "network_cost"]
 
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
-    """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are on one
-    node, or in one zone, or the cost from the one to the other is ≤ m.
+    """C8: each call of a dependency with maxNetworkCost m is on one node, in one zone, or costs ≤ m.
 
-    Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
-    above m, summed over the pairs. With ``networkCost: majority`` see :func:`_majority`. Without any NetworkTopology
-    the rule does not apply.
+    One violation per dependency and pair of areas with a new pod; the amount is the cost above m, summed over the
+    pairs.
     """
     network = outcome.instance.network
     if network is None:
@@ -73,9 +68,7 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:
     """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its capacity.
 
-    A pair in two zones of one region uses the zone link from caller to callee, a pair in two regions the region link.
-    Terminating pods still count. Only links that a new pod uses can be violated; the amount is the excess over
-    bandwidthCapacity, in bit/s. Without any NetworkTopology the rule does not apply.
+    Terminating pods still count. The amount is the excess, in bit/s.
     """
     network = outcome.instance.network
     if network is None:

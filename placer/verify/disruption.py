@@ -29,9 +29,8 @@ DisruptionRule = Callable[[Disruption], Iterator[Violation]]
 def whole_units(disruption: Disruption) -> Iterator[Violation]:
     """D1: disturbed pods go in units, each as one, all evicted or all moved.
 
-    A pod of a group that is disturbed as a whole, or that would not be ready without it, takes all pods of its group
-    with it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that
-    stay, or that go another way than the rest of their unit; of a pod that goes twice 1 for each time after the first.
+    The amount is the number of pods of the unit that do not go, or another way; of one that goes twice each further
+    time.
     """
     times = Counter(_disturbed(disruption.placement))
     for key, count in sorted(times.items()):
@@ -51,12 +50,11 @@ def whole_units(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _disturbed(placement: Placement) -> tuple[Key, ...]:
-    """Each pod as often as it goes."""
     return (*placement.evictions, *(move.pod for move in placement.moves))
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: a disturbed pod may be disturbed, and one of a queue that is not reclaimable goes for a group of this
+    """D2: only pods that may be disturbed are; one of a queue that is not reclaimable goes for a group of this
     queue.
     """
     yield from never_disturbed(disruption)
@@ -64,11 +62,9 @@ def protection(disruption: Disruption) -> Iterator[Violation]:
 
 
 def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
-    """D2 but for queues: only bound, unprotected pods are disturbed, within disruption budgets and the asked number of
-    moves.
+    """D2 but for queues: only bound, unprotected pods go, within budgets and the asked number of moves.
 
-    Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy or a mark
-    protects, and those of a system priority. The amount is 1 per pod, or the number of pods above the budget.
+    The amount is 1 per pod, or the number of pods above the budget.
     """
     for key in dict.fromkeys(_disturbed(disruption.placement)):
         refusal = _refusal(disruption.instance.pods.get(key))
@@ -95,9 +91,8 @@ def _refusal(pod: Pod | None) -> str:
 
 
 def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
-    """Pods of a queue that is not reclaimable go only where a group of that queue, of a higher priority, is admitted.
-
-    The amount is the number of such pods of a unit.
+    """Pods of a queue that is not reclaimable go only where a group of that queue, of a higher priority, is
+    admitted.
     """
     instance = disruption.instance
     for unit in disruption.units:
@@ -113,12 +108,10 @@ def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
 
 
 def priority(disruption: Disruption) -> Iterator[Violation]:
-    """D3: only units of a priority below that of an admitted group are evicted, and only those of no higher one are
-    moved.
+    """D3: only units of a priority below that of an admitted group are evicted, and none of a higher one moved.
 
-    Where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and moves only
-    where the Policy allows it. The amount is the number of pods of the unit. D4 covers the case that nothing is
-    admitted.
+    Where lost nodes are repaired units of any priority are moved, and none is evicted. The amount is the number of pods
+    of the unit.
     """
     yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
@@ -153,11 +146,11 @@ def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
 
 
 def gain(disruption: Disruption) -> Iterator[Violation]:
-    """D4: pods are disturbed only where a group is admitted by it that could not be admitted without.
+    """D4: pods are disturbed only where a group is admitted by it that could not be admitted without, or domains
+    emptied.
 
-    Checked are that a group is admitted, and that the bindings break a rule if everything stays; the objective decides
-    whether less would do. The amount is the number of pods that go. Where domains are to be empty, the gain is that
-    they are and were not before; the amount is the number of pods that are there.
+    Checked are that a group is admitted, and that the bindings break a rule if everything keeps its place. The amount
+    is the number of pods that go, or that are in the domains.
     """
     if disruption.placement.freed:
         yield from _emptied(disruption)
@@ -198,8 +191,8 @@ def order(disruption: Disruption) -> Iterator[Violation]:
     """D5: in each step first whole units go and then pods are bound; after every step each node, queue and link keeps
     its room, and no pod that runs on lacks its C12.
 
-    The amount is the number of times that a pod stands in the steps too often or too seldom, the number of pods of a
-    unit that go in another step than its first, the excess of the rule about room, or 1 per pod without its C12.
+    The amount is how often a pod stands in the steps too often or too seldom, the pods of a unit that go in another
+    step than its first, the excess, or 1 per pod without its C12.
     """
     steps = disruption.placement.steps
     goes = [(key, number) for number, step in enumerate(steps, 1) for key in step.go]
@@ -273,7 +266,6 @@ def without_affinity(outcome: Outcome) -> set[Key]:
 
 
 def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
-    """A node without the label is in no domain."""
     meant = outcome.neighbours.matching_all(term.pods for term in terms)
     found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
     return {(key, value) for key, value in found if value is not None}

@@ -15,8 +15,8 @@ __all__ = ["gang", "subgroup", "tier_limit"]
 def gang(outcome: Outcome) -> Iterator[Violation]:
     """C5: a group that is not ready after the placement gets none of its pending pods.
 
-    One violation per unmet condition (minMember, a role's minTaskMember, a policy's minSubGroups); the amount is the
-    number of pods missing. A group that is not in order gets none at all: the amount is the number of pods added.
+    One violation per unmet condition; the amount is the number of pods missing. A group that is not in order gets none
+    at all: the amount is the number of pods added.
     """
     for group in outcome.instance.groups.values():
         new = outcome.added(group.pending)
@@ -51,9 +51,7 @@ def subgroup(outcome: Outcome) -> Iterator[Violation]:
 def tier_limit(outcome: Outcome) -> Iterator[Violation]:
     """C7: with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
 
-    Scopes are groups and subgroups with new pods; their bound pods count. The virtual root holds every node. The amount
-    is the tier of the smallest common HyperNode minus t. For domains of node labels see
-    :func:`placer.verify.units.one_domain`.
+    The amount is the tier of the smallest common HyperNode minus t.
     """
     yield from one_domain(outcome)
     tree = outcome.instance.topology

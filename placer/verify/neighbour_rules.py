@@ -1,7 +1,6 @@
 """Rules about pods and the pods around them: C12 pod affinity, C13 pod anti-affinity, C14 spread.
 
-A domain of a topology key is the set of the nodes of one value of that label. Source: kube-scheduler
-``plugins/interpodaffinity`` and ``plugins/podtopologyspread``, judged for all pods of a placement at once.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``, judged for all pods at once.
 """
 
 from __future__ import annotations
@@ -26,12 +25,9 @@ Domain = tuple[str, str]
 
 def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by bound and earlier
-    pods.
+    pods, or as the first of its kind.
 
-    Its node has the topology key of every term, and the node's domain of every key holds a pod that matches all of its
-    terms; or no such pod is on a node with one of the keys, and the pod matches its terms itself: it is the first.
-    Terminating pods attract nobody. A pod that is not admitted is a violation of amount 1, and counts for those after
-    it all the same.
+    Terminating pods attract nobody. A pod that is not admitted is a violation of amount 1, and counts for later ones.
     """
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
@@ -77,12 +73,10 @@ class _Matches:
                 self.add(pod.node)
 
     def add(self, node: str) -> None:
-        """Count a pod that matches."""
         domains = ((key, domain_of(self._nodes, node, key)) for key in self._keys)
         self._there.update((key, value) for key, value in domains if value is not None)
 
     def refusal(self, pod: Key, node: str) -> str | None:
-        """Why a pod is not admitted on a node next to the pods counted so far; None where it is."""
         for key in self._keys:
             value = domain_of(self._nodes, node, key)
             if value is None:
@@ -98,8 +92,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     """C13: no two pods, one of them new and one with a required anti-affinity term that matches the other, share a
     domain of the term's topology key.
 
-    Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
-    number of such pairs.
+    One violation per term and domain; the amount is the number of such pairs.
     """
     for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
@@ -146,9 +139,7 @@ def spread(outcome: Outcome) -> Iterator[Violation]:
     """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and the pod's domain
     has at most maxSkew more of the counted pods than the emptiest one.
 
-    Counted are bound and new pods on nodes that count. With fewer than minDomains domains the fewest is 0. One
-    violation per constraint and domain: the amount is the excess over maxSkew; nodes without the key: one violation per
-    pod, of amount 1.
+    One violation per constraint and domain: the amount is the excess over maxSkew; 1 per pod on a node without the key.
     """
     limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
     for key in outcome.new:

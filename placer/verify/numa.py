@@ -15,9 +15,8 @@ __all__ = ["numa"]
 def numa(outcome: Outcome) -> Iterator[Violation]:
     """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
 
-    The kubelet chooses the zones: it is replayed from their available amounts, pod after pod. A refused pod is a
-    violation of amount 1 and takes nothing, so that later pods are judged as they will fare. Under an unknown policy
-    every pod that would be aligned counts as refused.
+    The kubelet is replayed. A refused pod is a violation of amount 1 and takes nothing. Under an unknown policy every
+    pod that would be aligned counts as refused.
     """
     for name, node in outcome.instance.aligning_nodes.items():
         manager = TopologyManager(node)

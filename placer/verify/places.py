@@ -15,10 +15,8 @@ __all__ = ["capacity", "eligibility", "once", "refusal"]
 
 
 def once(outcome: Outcome) -> Iterator[Violation]:
-    """C1: a pending pod gets at most one node; a bound pod keeps its node.
-
-    A binding of a pod that is not there or not pending, and each binding of a pod after its first, is a violation of
-    amount 1.
+    """C1: a pending pod gets at most one node; a bound pod keeps its node. Each other binding is a violation of amount
+    1.
     """
     pods = outcome.instance.pods
     seen: set[Key] = set()
@@ -41,9 +39,8 @@ def once(outcome: Outcome) -> Iterator[Violation]:
 def capacity(outcome: Outcome) -> Iterator[Violation]:
     """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
 
-    The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
-    requests can be violated; the amount is the excess over allocatable, in the resource's unit. Each clash of host
-    ports that a new pod is part of has amount 1.
+    Only resources that a new pod on the node requests can be violated; the amount is the excess, in the resource's
+    unit. Each clash of host ports that a new pod is part of has amount 1.
     """
     instance = outcome.instance
     for name, new in outcome.new_on.items():
@@ -66,7 +63,6 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
-    """Of the same number, at any address."""
     holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
     for position, pod in enumerate(pods):
         places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
@@ -77,8 +73,8 @@ def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
-    """C3: a pod is bound only to an existing node that is Ready and schedulable, whose NoSchedule and NoExecute taints
-    it tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
+    """C3: a pod is bound only to an existing node that is Ready and schedulable, whose taints it tolerates, and that
+    its selector, affinity and volumes admit. The amount is 1 per pod.
     """
     instance = outcome.instance
     for key, name in outcome.placement.node_of.items():

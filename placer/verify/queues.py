@@ -15,10 +15,9 @@ __all__ = ["pods_by_queue", "queue"]
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
     """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is ≤
-    capability(q, r); a closed queue, or one below it, takes no new pods, and one with namespaces only pods of these.
+    capability(q, r); a closed queue takes no new pods, and one with namespaces only pods of these.
 
-    Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is the excess
-    over the capability, in the resource's unit, or the number of new pods that the queue does not take.
+    Only resources that a new pod requests can be violated. The amount is the excess, or the number of new pods.
     """
     instance = outcome.instance
     new = pods_by_queue(instance, (instance.pods[key] for key in outcome.new))
@@ -46,7 +45,7 @@ def _of_others(queue_read: Queue, pods: Iterable[Pod]) -> Iterator[Violation]:
 
 
 def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Known queue to the pods that count against it: its own and those of the queues below it."""
+    """Known queue to the pods that count against it."""
     own: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.queue is not None:

@@ -24,8 +24,7 @@ ByDomain = Mapping[str | None, list[Key]]
 def one_domain(outcome: Outcome) -> Iterator[Violation]:
     """C7 by label: all placed pods of a unit are on nodes with one equal value of its topology key.
 
-    Bound pods count; a unit without new pods is not looked at. The amount is the number of pods outside the domain with
-    most of them.
+    The amount is the number of pods outside the domain with most of them.
     """
     for unit, domains in _places(outcome).items():
         counts = Counter({value: len(pods) for value, pods in domains.items()})
@@ -50,8 +49,7 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
     """C15: units that are exclusive in one key share no domain of it, and neither do a pod of a JobSet's Job and
     another Job that is exclusive in the key.
 
-    One violation per key and domain; the amount is the number of pairs of such units of which one has a new pod there.
-    Another one where pods are next to an exclusive Job; the amount is the number of pairs of a pod of each, one new.
+    One violation per key and domain; the amount is the number of pairs of units, or of pods, one of them new.
     """
     for (label, value), units in sorted(_exclusive_units(outcome).items()):
         names = sorted(unit.name for unit in units)

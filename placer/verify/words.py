@@ -22,18 +22,12 @@ def count_of(number: int, thing: str) -> str:
 
 
 def bound_and_new(bound: int, new: int) -> str:
-    """Some bound and some new pods, in words.
-
-    Examples
-    --------
-    >>> bound_and_new(0, 2), bound_and_new(1, 1)
-    ('2 new pods', '1 bound and 1 new pod')
-    """
+    """Some bound and some new pods, in words."""
     return f"{bound} bound and {count_of(new, 'new pod')}" if bound else count_of(new, "new pod")
 
 
 def requested(pods: Sequence[Pod]) -> Counter[str]:
-    """Sum of the pods' requests, per resource; equal requests are multiplied, not added one by one."""
+    """Sum of the pods' requests, per resource; equal requests are multiplied."""
     total: Counter[str] = Counter()
     for requests, count in Counter(pod.requests for pod in pods).items():
         for resource, amount in requests.items():
