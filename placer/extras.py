@@ -9,13 +9,7 @@ DISTRIBUTION = "kube-placer"
 
 
 def how_to_install(extra: str) -> str:
-    """Say how to install placer with an extra, from its sources or from where they are kept.
-
-    Parameters
-    ----------
-    extra
-        One of ``project.optional-dependencies`` of ``pyproject.toml``.
-    """
+    """Say how to install placer with an extra of ``pyproject.toml``, from its sources or from their address."""
     address = "git+https://ADDRESS-OF-ITS-REPOSITORY"
     return (
         f"pip install '.[{extra}]' in the folder of its sources, or pip install '{DISTRIBUTION}[{extra}] @ {address}'"

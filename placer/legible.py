@@ -1,10 +1,8 @@
-"""Text from objects, made fit for a terminal: what a user's object says is shown, and never obeyed.
+"""Text from objects, made fit for a terminal: shown, and never obeyed.
 
-A name of a class or a tier, a label, an annotation, the answer of a server or of a webhook may hold anything: sequences
-that move the cursor, rename the window or hide what was printed, marks that turn the order of letters round, line
-breaks that look like output of ours. Sentences and cells of tables are made by :func:`legible`, which leaves nothing of
-this. :func:`safe_lines` is what standard output, standard error and consoles pass everything through once more, so that
-what was forgotten elsewhere does no harm either; :func:`styled` is the way round it for a console's own sequences.
+Any text of a user may hold sequences that move the cursor, hide output or turn the order of letters round.
+:func:`legible` makes sentences and cells; :func:`safe_lines` guards standard output, standard error and consoles once
+more; :func:`styled` is the way round it for a console's own sequences.
 """
 
 from __future__ import annotations
@@ -27,20 +25,18 @@ _OBEYED = re.compile(
 
 
 def legible(text: str) -> str:
-    r"""Write every character that is not printable as Python does; what comes of it is one line.
+    r"""Write every character that is not printable as Python does, in one line.
 
     Examples
     --------
     >>> print(legible("tier\x1b[2J\n\u202egnp"))
     tier\x1b[2J\n\u202egnp
-    >>> legible("Zürich → 機")
-    'Zürich → 機'
     """
     return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
 def safe_lines(text: str) -> str:
-    """Write in the same way what a terminal obeys; lines, tabulators and all that it shows stay."""
+    """Write in the same way all that a terminal obeys, but for lines and tabulators."""
     return text if text.isascii() and text.isprintable() else _OBEYED.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -70,12 +66,6 @@ def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
 
 
 def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
-    """Name the known word that may be meant by one that is not known; empty where none is like it.
-
-    Examples
-    --------
-    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
-    ('; found like it: Coscheduling', '')
-    """
+    """Name the known word that may be meant by one that is not known; empty where none is like it."""
     like = alike(word, known, least)
     return f"; found like it: {like}" if like not in (None, word) else ""

@@ -19,18 +19,9 @@ _LEAST = 8  #: characters that a column of names keeps
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: what stands above it, and a text per row.
+    """A column: lines of its ``head``, and a text per row, made legible here.
 
-    Parameters
-    ----------
-    head
-        One or more lines; a name that stands there is made legible before.
-    cells
-        One for each row, made legible here.
-    text
-        Words, which begin on the left and go on in the next line where they are longer than :attr:`most`.
-    most
-        Width that is never exceeded, of a column of words.
+    ``text``: words, which wrap on the left at width ``most``.
     """
 
     head: str
@@ -49,18 +40,9 @@ class Column:
 
 
 def tables(names: Column, columns: Sequence[Column], width: int, bold: int | None = None) -> Iterator[Table]:
-    """Put columns beside each other, in as many tables as it takes, each with the names before them.
+    """Put columns next to each other, in as many tables as it takes, each with the names before them.
 
-    Parameters
-    ----------
-    names
-        The first column of each table.
-    columns
-        The others, in order.
-    width
-        Of the terminal.
-    bold
-        Index of a row that stands out; None: none does.
+    ``bold``: index of a row that stands out.
     """
     widest = max((column.width for column in columns), default=0)
     if names.width > width - _GAP - widest:  # names go on in the next line before a number is cut

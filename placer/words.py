@@ -1,7 +1,4 @@
-"""The words that people read for what Placements call by a key: values, amounts, who proved what.
-
-JSON keeps the keys and the integers; ``models/glossary.md`` explains the words.
-"""
+"""The words that people read for the keys of Placements (models/glossary.md): values, amounts, who proved a bound."""
 
 from __future__ import annotations
 
@@ -77,7 +74,7 @@ def value_word(name: str, priority: int | None = None) -> str:
 
 
 def value_meaning(name: str) -> str:
-    """What a value of the objective measures, and which way is better; empty for one that is not known."""
+    """Meaning of a value of the objective, and which way is better; empty for one that is not known."""
     return _MEANINGS.get(name, "")
 
 
@@ -104,7 +101,7 @@ def nodes_worth(amount: int, digits: int | None = None) -> str:
 
 
 def number_word(name: str, value: int, *beside: int | None) -> str:
-    """A value as people say it, with the digits that tell it from what stands beside it."""
+    """A value as people say it, with the digits that tell it from its neighbours."""
     return nodes_worth(value, amount_digits(value, *beside)) if is_amount(name) else f"{value:,}"
 
 
@@ -114,13 +111,7 @@ def counted(count: int, word: str) -> str:
 
 
 def some(words: Sequence[str], most: int) -> list[str]:
-    """The first few, and how many more there are.
-
-    Examples
-    --------
-    >>> some(["a", "b", "c"], 2), some(["a"], 2)
-    (['a', 'b', '1 more'], ['a'])
-    """
+    """The first few, and how many more there are: ``a``, ``b``, ``1 more``."""
     return [*words[:most], *([f"{len(words) - most:,} more"] if len(words) > most else [])]
 
 
@@ -137,18 +128,7 @@ def and_list(words: Iterable[str]) -> str:
 class NamedThing:
     """A thing of a Namespace that a sentence names, for those who may read its name.
 
-    Parameters
-    ----------
-    namespace
-        Whose it is.
-    text
-        Its name, and all that is said of it.
-    priority
-        Its own.
-    pods
-        How many pods it is.
-    uid
-        Tells operators which one it is, and others nothing; empty: they are not given one.
+    ``pods``: how many it is. ``uid``: for operators alone.
     """
 
     namespace: str
@@ -162,21 +142,10 @@ class NamedThing:
 class NameList:
     """A list of such things: each reader gets the names of their own, and how many others there are of which priority.
 
-    Parameters
-    ----------
-    found
-        The things, in the order in which they are named.
-    most
-        Most names.
-    noun
-        What one is called.
-
     Examples
     --------
     >>> pods = (("a", "Pod a/x", 0), ("b", "Pod b/y", 5), ("b", "Pod b/z", 9))
     >>> names = NameList(tuple(NamedThing(*pod) for pod in pods), 2)
-    >>> names.told(None)
-    'Pod a/x, Pod b/y and 1 more'
     >>> names.told("a")
     'Pod a/x and 2 pods of other Namespaces (priority 5 to 9)'
     """
@@ -202,17 +171,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A part of a sentence that says something of some Namespaces alone.
-
-    Parameters
-    ----------
-    namespaces
-        Whose readers may have it; operators always do.
-    text
-        The part.
-    other
-        What all others read in its place.
-    """
+    """A part of a sentence for readers of some Namespaces, and operators, alone; all others read ``other``."""
 
     namespaces: frozenset[str]
     text: Sentence
@@ -227,8 +186,7 @@ class Owned:
 class Sentence:
     """A sentence of which readers in one Namespace get nothing that belongs to another: one source of several texts.
 
-    It is put together by ``+`` and :meth:`listed`. It has no place in an f-string, which would have all readers get the
-    text for operators.
+    It has no place in an f-string, which would have all readers get the text for operators.
 
     Examples
     --------
@@ -247,7 +205,7 @@ class Sentence:
 
     @classmethod
     def listed(cls, words: Iterable[str | Sentence], most: int | None = None) -> Sentence:
-        """Some of them, as :func:`some` and :func:`and_list` put words together."""
+        """Join some of them as :func:`some` and :func:`and_list` do."""
         every = list(words)
         found = every if most is None else every[:most]
         found += [f"{len(every) - most:,} more"] if most is not None and len(every) > most else []

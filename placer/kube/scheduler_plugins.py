@@ -2,12 +2,15 @@
 
 AppGroup and NetworkTopology (diktyo.x-k8s.io) have two spellings, as shipped and of KEP-260, which become one schema:
 
-=============  ==================================  ==================================== level          shipped
-KEP-260 =============  ==================================  ==================================== weights
-``topologyList``                    ``costList`` topology       ``originList``                      ``originCosts``
-origin         ``costList``                        ``costs`` spec           ``configmapName``
-``configMapName`` workload       ``selector`` required               no selector =============
-==================================  ====================================
+=============  ==================================  ====================================
+level          shipped                             KEP-260
+=============  ==================================  ====================================
+weights        ``topologyList``                    ``costList``
+topology       ``originList``                      ``originCosts``
+origin         ``costList``                        ``costs``
+spec           ``configmapName``                   ``configMapName``
+workload       ``selector`` required               no selector
+=============  ==================================  ====================================
 """
 
 from __future__ import annotations

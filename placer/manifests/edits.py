@@ -38,8 +38,8 @@ def edit(
         ``KIND/[NAMESPACE/]NAME``, by default the one in ``default``, else the only one; or
         ``KIND[/NAMESPACE] --where SELECTOR``.
     set_
-        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``, or ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR``: VALUE as YAML; an empty
-        one or ``null`` leaves the field out. Something must read the field.
+        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``, or ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR``: VALUE as YAML; empty
+        or ``null`` leaves the field out. Something must read the field.
 
     Raises
     ------
