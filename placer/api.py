@@ -27,23 +27,6 @@ if TYPE_CHECKING:
     from placer.progress import Progress
     from placer.result import TracePoint
 
-__all__ = [
-    "ComparisonTable",
-    "audit",
-    "compare",
-    "defrag",
-    "explain",
-    "generate",
-    "plot",
-    "preempt",
-    "read",
-    "repair",
-    "report",
-    "score",
-    "solve",
-    "verify",
-]
-
 #: A limit of time: seconds, or a duration such as ``10s`` or ``1m30s``.
 Seconds = float | str
 

@@ -5,19 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-__all__ = [
-    "CONDITIONS",
-    "EVENTS",
-    "FINDINGS",
-    "NO_ERRORS",
-    "REASONS",
-    "Code",
-    "ConditionReason",
-    "EventReason",
-    "FindingCode",
-    "ReasonCode",
-]
-
 
 class Code(NamedTuple):
     """One code: its meaning in one sentence, an example of a message, and a remedy."""

@@ -17,26 +17,6 @@ from placer.version import __version__
 if TYPE_CHECKING:
     from placer.manifests import Text
 
-__all__ = [
-    "CostItem",
-    "CostListDocument",
-    "NextStepPart",
-    "PlacementDocument",
-    "QueueItem",
-    "QueueListDocument",
-    "ReasonPart",
-    "SetAsidePart",
-    "ValuePart",
-    "WeightPart",
-    "bindings_document",
-    "placement_document",
-    "read_back",
-    "set_aside",
-    "stated_bounds",
-    "stated_weight_bound",
-    "statement",
-]
-
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """A field with a default is left out where it has nothing to say."""

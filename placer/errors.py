@@ -20,19 +20,6 @@ from pathlib import Path
 
 from placer.legible import legible
 
-__all__ = [
-    "BadInstance",
-    "ClusterError",
-    "Fault",
-    "NothingFound",
-    "PlacerError",
-    "PolicyFailed",
-    "StrictFindings",
-    "UsageError",
-    "VerificationFailed",
-    "finding_text",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DISTRIBUTION", "how_to_install"]
-
 #: Name of the distribution; ``placer`` on PyPI is another project.
 DISTRIBUTION = "kube-placer"
 

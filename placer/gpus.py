@@ -12,8 +12,6 @@ from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, 
 from placer.outcome import Outcome
 from placer.quantity import Resources
 
-__all__ = ["SIZES", "Placeable", "gpus_in", "gpus_placed", "is_gpu", "placeable"]
-
 _NOTHING = Resources()
 #: A GPU of whatever vendor.
 _GPU = "nvidia.com/gpu"

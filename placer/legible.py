@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["alike", "found_like", "legible", "safe_lines", "shown", "styled"]
-
 #: How alike two words must be, from 0 to 1, for one to be proposed for the other; longer ones are like none.
 _ALIKE, _LONGEST = 0.7, 64
 

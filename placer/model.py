@@ -11,8 +11,6 @@ from placer.instance import Instance
 from placer.manifests import dump
 from placer.result import Result
 
-__all__ = ["Model"]
-
 #: A Kubernetes object as a dict.
 Document = dict[str, Any]
 #: An amount: a number, or a quantity such as ``500m`` or ``64Gi``.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from placer.kube.scheduler_plugins import NetworkTopologyManifest
     from placer.manifests import Objects
 
-__all__ = ["CostReport", "Matrix", "Measured", "costs_of", "read_costs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Matrix:

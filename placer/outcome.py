@@ -28,8 +28,6 @@ from placer.instance.numa import TopologyManager
 from placer.instance.pod_index import PodIndex
 from placer.placement import Placement
 
-__all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
-
 GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
 
 

@@ -8,20 +8,6 @@ from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = [
-    "FREED",
-    "LOSSES",
-    "MAXIMISED",
-    "Binding",
-    "Placement",
-    "Score",
-    "Step",
-    "Value",
-    "Violation",
-    "better",
-    "loses_more_above",
-]
-
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
 #: Of how many domains can be empty a search says so; no placement is valued by it.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from placer.placement import Value
     from placer.result import TracePoint
 
-__all__ = ["Progress"]
-
 #: How often a second the line is drawn anew, so that the countdown moves also where nothing happens.
 _REFRESH = 4
 

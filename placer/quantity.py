@@ -11,8 +11,6 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
-__all__ = ["CPU", "PODS", "Resources", "format_amount", "from_nano", "is_bytes", "parse"]
-
 CPU = "cpu"
 PODS = "pods"
 

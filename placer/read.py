@@ -18,8 +18,6 @@ from placer.placement import Binding, Placement, Step
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject, Text
 
-__all__ = ["Unread", "read", "read_expansion", "read_placement", "read_whole_placement", "refuse_findings"]
-
 #: Unknown keys of a placement that are told.
 _MOST_KEYS = 200
 

@@ -11,8 +11,6 @@ from placer.legible import legible
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Column", "tables"]
-
 _GAP = 2  #: spaces between columns
 _LEAST = 8  #: characters that a column of names keeps
 

@@ -23,38 +23,6 @@ if TYPE_CHECKING:
     from placer.instance.group_names import Selection
     from placer.manifests import Text
 
-__all__ = [
-    "CLUSTER",
-    "COPIED",
-    "FORMATS",
-    "OK",
-    "Interruptible",
-    "add_asking",
-    "add_cluster",
-    "add_command",
-    "add_inputs",
-    "add_output",
-    "add_reading",
-    "add_source",
-    "add_what_if",
-    "console",
-    "headed",
-    "home_of",
-    "is_edited",
-    "listed",
-    "put",
-    "read_instance",
-    "refuse_both",
-    "say",
-    "selection",
-    "source",
-    "source_words",
-    "tell",
-    "writable",
-    "write",
-    "written",
-]
-
 OK = 0
 
 #: Blanks at the end of a line, where styles may end behind them.

@@ -6,23 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Never
 
-__all__ = [
-    "NameList",
-    "NamedThing",
-    "Owned",
-    "Sentence",
-    "amount_digits",
-    "and_list",
-    "counted",
-    "is_amount",
-    "nodes_worth",
-    "number_word",
-    "prover_word",
-    "some",
-    "value_meaning",
-    "value_word",
-]
-
 #: Most digits after the point of an amount: an amount is an integer number of micro-nodes.
 _MOST_DIGITS = 6
 

@@ -20,8 +20,6 @@ from placer.kube.apps import ReplicaSetManifest
 from placer.kube.pod import PodManifest
 from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 
-__all__ = ["app_group_status", "app_group_statuses"]
-
 Document = dict[str, Any]
 
 

@@ -7,8 +7,6 @@ from collections import Counter
 from placer.instance import Instance, Key, Link, Network, Spread
 from placer.instance.network_topologies import areas_of
 
-__all__ = ["allocated_bandwidth"]
-
 
 def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
     """Link to the bit/s that pods with a node take, those being deleted included (C9); an unused link is absent."""

@@ -14,8 +14,6 @@ from typing import Any
 from placer.controllers.times import timestamp
 from placer.instance import Finding, Instance
 
-__all__ = ["CONSISTENT", "hyper_node_statuses"]
-
 CONSISTENT = "placer.dev/Consistent"
 _MESSAGE = 1000
 

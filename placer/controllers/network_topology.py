@@ -17,8 +17,6 @@ from placer.instance.communication import REGION, REGION_LABEL, ZONE, ZONE_LABEL
 from placer.instance.network_topologies import MILLISECOND, NETPERF_COSTS, areas_of, measured_costs, read_measurements
 from placer.kube.core import ConfigMapManifest
 
-__all__ = ["NetworkTopologyUpdate", "network_topology_update"]
-
 _USER_DEFINED = "UserDefined"
 
 Document = Mapping[str, Any]

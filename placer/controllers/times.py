@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["timestamp"]
-
 
 def timestamp(time: datetime) -> str:
     """Write a time as Kubernetes does: UTC, whole seconds, rounded down; without a time zone a :class:`ValueError`."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from placer.instance import Finding, TopologyTree
 
-__all__ = ["Discovery"]
-
 
 @dataclass(frozen=True, slots=True)
 class Discovery:

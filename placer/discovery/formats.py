@@ -17,8 +17,6 @@ from placer.legible import shown
 from placer.manifests import read_texts
 from placer.manifests.syntax import YamlError, documents, refusal
 
-__all__ = ["discover_file"]
-
 _INFINIBAND = re.compile(r'^\s*(?:switchguid=|caguid=|(?:Switch|Ca|Rt)\s+\d+\s+")', re.MULTILINE)
 _CONF = re.compile(r"^\s*(?:SwitchName|BlockName|BlockSizes|RingName)\s*=", re.MULTILINE | re.IGNORECASE)
 _EXPECTED = (

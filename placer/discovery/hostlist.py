@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-__all__ = ["MOST_NAMES", "expand"]
-
 MOST_NAMES = 1_000_000
 
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)

@@ -17,8 +17,6 @@ from placer.instance.findings import Findings, counted
 from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME
 from placer.legible import shown
 
-__all__ = ["NodeNames", "with_nodes"]
-
 
 class NodeNames:
     """Which node a host is; ``nodes`` None: a host is a node where its name may be one's."""

@@ -19,8 +19,6 @@ from placer.instance import Finding, HyperNode
 from placer.instance.findings import Findings
 from placer.legible import shown
 
-__all__ = ["API_VERSION", "DOMAIN", "SOURCE", "SOURCE_LABEL", "hyper_nodes"]
-
 API_VERSION = "topology.volcano.sh/v1alpha1"
 #: Label of every HyperNode that a discovery made, and its value on ours.
 SOURCE_LABEL, SOURCE = "volcano.sh/network-topology-source", "placer"

@@ -24,8 +24,6 @@ from placer.instance.findings import Findings
 from placer.legible import shown
 from placer.words import counted
 
-__all__ = ["discover_infiniband"]
-
 #: ``Switch  36 "S-0002c9020046c588"  # "description" ...``, likewise Ca and Rt.
 _RECORD = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"(\w-[0-9a-fA-F]{1,16})"\s*(?:#\s*"(.*?)"(?=\s|$).*)?')
 #: ``[1](port guid)  "S-0002c9020046c588"[33](port guid)  # ...``; chassis have ports ``[1][ext 2]``.

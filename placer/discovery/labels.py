@@ -16,8 +16,6 @@ from placer.instance.findings import Findings, counted
 from placer.instance.tier_tree import label_tree
 from placer.legible import found_like, shown
 
-__all__ = ["discover_labels", "read_keys"]
-
 #: Most characters of a tierName; a label's key may be longer.
 _LONGEST_KEY = 253
 

@@ -17,8 +17,6 @@ from placer.discovery.switches import SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault, UsageError
 from placer.legible import found_like, shown
 
-__all__ = ["discover_topology_conf", "discover_topology_yaml"]
-
 _PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)")
 _KEYS = {
     "switchname": ("nodes", "switches", "linkspeed"),

@@ -17,8 +17,6 @@ from placer.errors import BadInstance, Fault
 from placer.instance import HyperNode, TopologyTree
 from placer.legible import shown
 
-__all__ = ["SwitchRecord", "discover_switches", "merged_note", "tree_from"]
-
 
 @dataclass(frozen=True, slots=True)
 class SwitchRecord:

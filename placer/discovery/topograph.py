@@ -17,8 +17,6 @@ from placer.discovery.switches import SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault
 from placer.legible import shown
 
-__all__ = ["discover_graph"]
-
 
 @dataclass(frozen=True, slots=True)
 class _GraphHost:

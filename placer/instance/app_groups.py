@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupSpec, AppGroupWorkload
 
-__all__ = [
-    "APP_GROUP_API",
-    "APP_GROUP_LABEL",
-    "BANDWIDTH",
-    "WORKLOAD_LABEL",
-    "AppGroupMember",
-    "Application",
-    "count_app_group_members",
-    "only_one_each",
-    "read_app_group_members",
-    "read_app_groups",
-    "workload_name",
-]
-
-
 Written = TypeVar("Written", bound=NamespacedObject)
 
 

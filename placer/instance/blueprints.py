@@ -26,8 +26,6 @@ if TYPE_CHECKING:
         UpstreamSchedulingPolicy,
     )
 
-__all__ = ["Blueprint", "Marks", "owner_reference", "upstream_pod_group"]
-
 
 @dataclass(frozen=True, slots=True)
 class Marks:

@@ -12,8 +12,6 @@ from placer.instance.neighbours import Neighbours
 from placer.instance.pod_index import CountedDomains, PodIndex, domain_of, pairs_apart
 from placer.instance.problem import Instance, Pod, PodState
 
-__all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
-
 Asked = TypeVar("Asked")
 
 

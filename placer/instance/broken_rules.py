@@ -15,8 +15,6 @@ from placer.instance.pod_index import domain_of
 from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
-__all__ = ["broken_costs", "broken_links", "note_broken_rules"]
-
 
 def broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
     """Dependencies whose bound pods are too far from each other; under ``majority`` callers with more far than near."""

@@ -13,23 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from placer.instance.keys import Key
 
-__all__ = [
-    "REGION",
-    "REGION_LABEL",
-    "SAME_ZONE_COST",
-    "UNKNOWN_COST",
-    "ZONE",
-    "ZONE_LABEL",
-    "AppGroup",
-    "Area",
-    "Dependency",
-    "Link",
-    "Network",
-    "Spread",
-    "far_and_near",
-]
-
-
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 ZONE = "zone"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from placer.kube.policy import PolicyManifest, Protected
     from placer.manifests import Objects
 
-__all__ = ["WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
-
 WITHOUT_OWNER = "no controller would make it again"
 #: Protected under a Policy without a list of its own.
 _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)

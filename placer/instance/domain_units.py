@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from placer.kube.base import Labels
     from placer.kube.pod import PodManifest
 
-__all__ = [
-    "DOMAIN_ANNOTATIONS",
-    "EXCLUSIVE_ANNOTATIONS",
-    "child_jobs",
-    "exclusive_job_keys",
-    "exclusive_units",
-    "pod_set_label",
-    "pod_set_units",
-    "units_of_group",
-    "unnamed_units",
-]
-
 EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
 DOMAIN_ANNOTATIONS = (*EXCLUSIVE_ANNOTATIONS, KUEUE_REQUIRED)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"

@@ -18,23 +18,6 @@ if TYPE_CHECKING:
     from placer.instance.nodes import NodeMark
     from placer.kube.policy import ProtectedLabels
 
-__all__ = [
-    "MOST_VALUES",
-    "ConstraintsPool",
-    "Requirements",
-    "has_long_lists",
-    "host_ports",
-    "label_requirements",
-    "longer",
-    "matches",
-    "node_terms",
-    "operating_systems",
-    "read_node_selector",
-    "required_node_terms",
-    "tolerations_of",
-    "too_long",
-]
-
 #: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000
 

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
 
-__all__ = ["LIMIT", "Expansion", "documents", "expand", "suspended_workloads"]
-
-
 TASK = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
 DEFAULT_QUEUE = "default"

@@ -12,8 +12,6 @@ from placer.legible import found_like
 if TYPE_CHECKING:
     from placer.codes import FindingCode
 
-__all__ = ["Finding", "Findings", "counted"]
-
 #: Missing objects that are compared with those there are, and how many of these at most: input may be hostile.
 HINTED, COMPARED = 20, 1_000
 

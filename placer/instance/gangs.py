@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
-from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
+from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
+from placer.instance.mark_gangs import VOLCANO as VOLCANO
 from placer.instance.pod_makers import JOB_SET, JOB_SETS, LEADER_WORKER_SET, LEADER_WORKER_SETS
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
@@ -36,39 +37,6 @@ if TYPE_CHECKING:
         UpstreamSchedulingPolicy,
         WorkloadManifest,
     )
-
-__all__ = [
-    "COMPLETION_INDEX",
-    "COSCHEDULING",
-    "GROUP_ANNOTATIONS",
-    "GROUP_INDEX",
-    "GROUP_LABELS",
-    "JOB_EXCLUSIVE_TOPOLOGY",
-    "KAI",
-    "REPLICA_EXCLUSIVE_TOPOLOGY",
-    "SUB_GROUP_EXCLUSIVE_TOPOLOGY",
-    "SUB_GROUP_INDEX",
-    "UPSTREAM",
-    "VOLCANO",
-    "Gang",
-    "GangReader",
-    "PodEntry",
-    "Slot",
-    "SubGroupSplitter",
-    "assemble",
-    "call_roster",
-    "created",
-    "find_slot",
-    "group_priority",
-    "named_group",
-    "names_group",
-    "note_misplaced_names",
-    "owner_gang",
-    "role",
-    "upstream_name",
-    "workload_gangs",
-]
-
 
 UPSTREAM = "scheduling.k8s.io"
 COSCHEDULING = "scheduling.x-k8s.io"

@@ -16,8 +16,6 @@ from placer.kube.marks import KUEUE_GROUP
 from placer.legible import alike, found_like
 from placer.manifests.label_selectors import matches, parse_label_selector
 
-__all__ = ["EVERY", "HOME", "CalledGroup", "Selection", "full_name", "group_of", "one_of", "waiting_like"]
-
 NAMED = 8  #: groups that wait, of those that a message names
 
 HOME = "default"  #: the namespace of a user who states none

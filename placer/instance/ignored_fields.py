@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
 
-__all__ = ["note_ignored_fields", "note_managed_elsewhere"]
-
 _SHARES = ("weight", "guarantee", "deserved", "priority")
 _DISKS = {
     "aws_elastic_block_store": "awsElasticBlockStore",

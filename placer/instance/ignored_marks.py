@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["note_marks_above", "note_marks_around", "note_marks_ignored", "note_marks_of_daemons"]
-
 _READ_HERE = [mark for mark in MARKS if "Pod" in mark.on and mark.place in (Place.LABEL, Place.ANNOTATION)]
 _CODES: tuple[FindingCode, ...] = ("FieldIgnored", "PreferenceIgnored")
 #: Mark of pods to the kinds of other objects on which it is read, too.

@@ -95,9 +95,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["PodReader", "make_instance", "node_of", "read_nodes", "read_policy"]
-
-
 #: PreferNoSchedule keeps no pod off.
 _EFFECTS = ("NoSchedule", "NoExecute")
 

@@ -27,8 +27,6 @@ from placer.kube.job_sets import (
 from placer.kube.pod import TolerationEntry
 from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
-__all__ = ["JobSetExpansion", "job_set_finished"]
-
 _PREFIX = "jobset.sigs.k8s.io/"
 _NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 _NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"

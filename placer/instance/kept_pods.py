@@ -13,8 +13,6 @@ from placer.manifests.kept_objects import KeptObjects
 if TYPE_CHECKING:
     from placer.instance.findings import Findings
 
-__all__ = ["KeptFacts", "KeptPods"]
-
 
 class KeptPods:
     """Pods by their manifests, each with all else that it was made of; one with a finding is made every time."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GroupKey", "Key", "label_word"]
-
 
 def label_word(value: str) -> str:
     """A value of a label for people: ``""`` for the empty one, which counts as any other does."""

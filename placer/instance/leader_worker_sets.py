@@ -25,8 +25,6 @@ from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
 from placer.kube.scheduling import UpstreamPodGroupManifest
 
-__all__ = ["LeaderWorkerSetExpansion"]
-
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 _UNIQUE = "UniquePerReplica"
 

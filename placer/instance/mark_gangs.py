@@ -29,25 +29,6 @@ if TYPE_CHECKING:
     from placer.kube.volcano import GangTopologySpec
     from placer.manifests import Objects
 
-__all__ = [
-    "GROVE",
-    "KOORDINATOR",
-    "KUEUE",
-    "LIGHT",
-    "MARK_GROUPS",
-    "VOLCANO",
-    "VOLCANO_GANG",
-    "YUNIKORN",
-    "Bearer",
-    "MarkedGang",
-    "added_refusals",
-    "gangs_named",
-    "inherited_marks",
-    "read_marks",
-    "refusals_alone",
-    "task_group",
-]
-
 T = TypeVar("T")
 
 VOLCANO = "scheduling.volcano.sh"

@@ -15,8 +15,6 @@ from placer.instance.findings import Finding
 from placer.instance.keys import Key
 from placer.instance.problem import Group, Instance, Pod
 
-__all__ = ["NamespaceBudget", "NamespaceCost", "dearest", "namespace_costs", "parse_budget", "within_budget"]
-
 NAMED = 5
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from placer.kube.core import NamespaceManifest
     from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, PodSpec, SpreadConstraint
 
-__all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms", "too_many_neighbours"]
-
 #: Each term is a sum over all pods.
 _MOST_TERMS = 50
 _EVERYTHING = (Toleration(operator="Exists"),)

@@ -42,20 +42,6 @@ if TYPE_CHECKING:
     from placer.kube.core import ConfigMapManifest
     from placer.kube.scheduler_plugins import Cost, CostList, NetworkTopologyManifest
 
-__all__ = [
-    "MILLISECOND",
-    "NETPERF_COSTS",
-    "Measurements",
-    "Pair",
-    "areas_of",
-    "find_config_map",
-    "measured_costs",
-    "read_cost_lists",
-    "read_measurements",
-    "read_network",
-]
-
-
 #: Name of the list of measured costs; all others are the user's.
 NETPERF_COSTS = "NetperfCosts"
 

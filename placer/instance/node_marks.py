@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.volcano import NodeGroups, QueueManifest
 
-__all__ = ["REJECTED_BY", "avoided_groups", "label_mark", "numa_marks", "queue_marks", "rejection_marks"]
-
 #: Annotation of a pod, in snapshots: the node whose kubelet rejected a pod of the same workload a short while ago.
 REJECTED_BY = "placer.dev/rejected-by"
 

@@ -30,24 +30,6 @@ if TYPE_CHECKING:
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
 
-__all__ = [
-    "network_matters",
-    "note_app_groups",
-    "note_ignored",
-    "note_inadmissible",
-    "note_limits_without_tree",
-    "note_names_without_nodes",
-    "note_network",
-    "note_numatopologies",
-    "note_preferences",
-    "note_refused",
-    "note_scheduled_once",
-    "note_unlimited_bandwidth",
-    "note_unread_owners",
-    "note_unread_queues",
-    "note_unread_room",
-]
-
 
 def note_ignored(objects: Objects, findings: Findings) -> None:
     """Note, once per place, fields that no object of its kind has, and files that give the instance nothing."""

@@ -13,8 +13,6 @@ from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
 from placer.instance.nodes import Node, Requirement
 from placer.instance.problem import Pod, PodState
 
-__all__ = ["CountedDomains", "PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
-
 #: Up to so many pods are looked at one by one; of more sets are cut, so that no term costs a look at each pod.
 _FEW = 16
 

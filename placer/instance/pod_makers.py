@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = [
-    "JOB_SET",
-    "JOB_SETS",
-    "LEADER_WORKER_SET",
-    "LEADER_WORKER_SETS",
-    "SET_LABELS",
-    "Maker",
-    "PodMakers",
-    "all_workloads",
-]
-
 JOB_SETS, LEADER_WORKER_SETS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
 JOB_SET, LEADER_WORKER_SET = "jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name"
 SET_LABELS = {(JOB_SETS, "JobSet"): JOB_SET, (LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}

@@ -10,19 +10,6 @@ from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
 from placer.kube.base import Metadata, controller
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
 
-__all__ = [
-    "HOLD_GATE",
-    "Ownership",
-    "gated_pods",
-    "has_succeeded",
-    "is_daemon",
-    "is_static",
-    "pending_by_scheduler",
-    "scheduler_of",
-    "set_aside",
-]
-
-
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from placer.kube.core import PriorityClassManifest
     from placer.kube.pod import PodSpec
 
-__all__ = ["SYSTEM_PRIORITY", "Priorities", "Queues"]
-
-
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 #: Annotation of a Queue: the namespaces whose pods it takes, with commas.
 NAMESPACES = "placer.dev/namespaces"

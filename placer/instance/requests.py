@@ -17,8 +17,6 @@ from placer.kube.base import Quantities
 from placer.kube.pod import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
 from placer.quantity import NANO, PODS, Resources
 
-__all__ = ["container_requests", "is_sidecar", "pod_requests"]
-
 Amounts = dict[str, int]
 
 

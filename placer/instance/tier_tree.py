@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from placer.kube import volcano
     from placer.kube.volcano import HyperNodeManifest, HyperNodeMember
 
-__all__ = ["Members", "TierNames", "label_tree", "names_found", "pattern_error", "read_hyper_node_members", "read_tree"]
-
-
 #: A bad pattern is a finding; RE2 shall not write to standard error on its own.
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False

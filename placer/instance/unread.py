@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects, UnreadObject
 
-__all__ = ["hold_back", "note_unread", "without_unread_room"]
-
 #: Name of what stands for all objects of a kind.
 _ALL = "*"
 #: API group of PodGroups to the sequence that holds them.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["absent_work", "note_limits_not_read", "note_pods_not_made"]
-
 _ALL = "*"
 _YUNIKORN = "yunikorn"
 _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))

@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
     from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
 
-__all__ = [
-    "SAFE_SYSCTLS",
-    "Refusals",
-    "Volumes",
-    "claimed",
-    "scheduled_jobs",
-    "text_bytes",
-    "undeclared_gang",
-]
-
-
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
 _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"

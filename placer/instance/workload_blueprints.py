@@ -11,15 +11,6 @@ if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
     from placer.kube.scheduling import UpstreamPodGroupManifest
 
-__all__ = [
-    "deployment_blueprint",
-    "job_blueprint",
-    "job_finished",
-    "job_pod_groups",
-    "job_size",
-    "stateful_set_blueprint",
-]
-
 _TEMPLATE_PATH = ("spec", "template")
 
 

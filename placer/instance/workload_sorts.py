@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
-__all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "WorkloadOrder", "find_cycle", "sort_workloads"]
-
 #: Workload to those that it calls, both in the order of the spec; every workload is a key.
 Graph = Mapping[str, Sequence[str]]
 

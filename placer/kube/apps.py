@@ -6,25 +6,6 @@ from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Schem
 from placer.kube.pod import PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
-__all__ = [
-    "ClaimTemplate",
-    "DaemonSetManifest",
-    "DaemonSetSpec",
-    "DaemonSetStatus",
-    "DaemonSetTemplate",
-    "DeploymentManifest",
-    "JobCondition",
-    "JobManifest",
-    "JobScheduling",
-    "JobSpec",
-    "JobStatus",
-    "Ordinals",
-    "ReplicaSetManifest",
-    "StatefulSetManifest",
-    "StatefulSetSpec",
-    "WorkloadSpec",
-]
-
 
 class WorkloadSpec(Schema, frozen=True, kw_only=True):
     """Replicas left out are 1."""

@@ -17,38 +17,6 @@ from msgspec import Meta, Struct
 
 from placer import quantity
 
-__all__ = [
-    "CONTROL",
-    "DNS_SUBDOMAIN",
-    "LONGEST_NAME",
-    "After",
-    "ClosedSchema",
-    "Count",
-    "Instead",
-    "LabelRequirement",
-    "LabelSelector",
-    "Labels",
-    "Metadata",
-    "Name",
-    "NamespacedObject",
-    "NodeRequirement",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "ObjectBase",
-    "OwnerReference",
-    "Positive",
-    "Present",
-    "Problem",
-    "Quantities",
-    "Quantity",
-    "Schema",
-    "TemplateMetadata",
-    "Time",
-    "controller",
-    "quantity_of",
-    "read_quantity",
-]
-
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LONGEST_NAME = 253

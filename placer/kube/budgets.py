@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from placer.kube.base import Count, LabelSelector, NamespacedObject, Problem, Schema
 
-__all__ = ["BudgetSpec", "BudgetStatus", "PodDisruptionBudgetManifest", "amount_of"]
-
 
 class BudgetSpec(Schema, frozen=True, kw_only=True):
     """A selector that is left out takes no pod, an empty one every pod of the namespace."""

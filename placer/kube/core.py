@@ -8,21 +8,6 @@ from msgspec import Meta
 
 from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, Schema
 
-__all__ = [
-    "ConfigMapManifest",
-    "NamespaceManifest",
-    "NodeCondition",
-    "NodeManifest",
-    "NodeSpec",
-    "NodeStatus",
-    "PersistentVolumeClaimManifest",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeManifest",
-    "PersistentVolumeSpec",
-    "PriorityClassManifest",
-    "TaintEntry",
-]
-
 
 class TaintEntry(Schema, frozen=True, kw_only=True):
     key: str

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from placer.kube.kinds import KindInfo, schema_in, type_fields, types_of
 from placer.kube.reader import fields_of
 
-__all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldClass", "FieldUse", "field_uses"]
-
 
 class FieldClass(Enum):
     """Use of a field by placer."""

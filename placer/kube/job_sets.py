@@ -10,28 +10,6 @@ from placer.kube.base import Count, Name, NamespacedObject, Present, Schema, Tem
 from placer.kube.pod import Container, PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
-__all__ = [
-    "ChildJobSpec",
-    "ChildJobTemplate",
-    "Coordinator",
-    "DependsOnJob",
-    "JobSetCondition",
-    "JobSetJobScheduling",
-    "JobSetManifest",
-    "JobSetNetwork",
-    "JobSetScheduling",
-    "JobSetSpec",
-    "JobSetStatus",
-    "JobSetTargetScheduling",
-    "MountingContainer",
-    "MountingPodSpec",
-    "MountingPodTemplate",
-    "ReplicatedJob",
-    "StartupPolicy",
-    "VolumeClaimPolicy",
-    "VolumeMount",
-]
-
 
 class VolumeMount(Schema, frozen=True, kw_only=True):
     name: str | None = None

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from placer.kube.base import Count, NamespacedObject, Present, Schema
 
-__all__ = ["KaiPodGroupManifest", "KaiPodGroupSpec", "KaiTopologyConstraint"]
-
 
 class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
     """An empty one asks for nothing."""

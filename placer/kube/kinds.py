@@ -18,22 +18,6 @@ from placer.kube.base import NamespacedObject, Present
 from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
 from placer.legible import alike
 
-__all__ = [
-    "BY_ATTRIBUTE",
-    "KINDS",
-    "Fields",
-    "KindInfo",
-    "Steps",
-    "find_kinds",
-    "known_fields",
-    "nearest",
-    "nearest_kind",
-    "read_fields",
-    "schema_in",
-    "type_fields",
-    "types_of",
-]
-
 
 @dataclass(frozen=True)
 class KindInfo:

@@ -11,14 +11,6 @@ from placer.kube.apps import ClaimTemplate
 from placer.kube.base import Count, NamespacedObject, Positive, Schema
 from placer.kube.pod import PodTemplateSpec
 
-__all__ = [
-    "LeaderWorkerNetwork",
-    "LeaderWorkerSetManifest",
-    "LeaderWorkerSetSpec",
-    "LeaderWorkerSubGroups",
-    "LeaderWorkerTemplate",
-]
-
 
 class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
     """The leader is in the first subgroup, or in none."""

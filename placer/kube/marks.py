@@ -9,21 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = [
-    "ANNOTATIONS_ONLY",
-    "LABELS_ONLY",
-    "MARKS",
-    "Holds",
-    "Mark",
-    "Meaning",
-    "Place",
-    "decide_nothing",
-    "is_protection",
-    "kept_annotations",
-    "kept_labels",
-    "protections",
-]
-
 
 class Place(Enum):
     """Where a mark stands."""

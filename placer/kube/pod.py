@@ -20,27 +20,6 @@ from placer.kube.base import (
     Time,
 )
 
-__all__ = [
-    "TERMINAL_PHASES",
-    "Affinity",
-    "Container",
-    "ContainerPort",
-    "ContainerStatus",
-    "NodeAffinity",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodCondition",
-    "PodManifest",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplateSpec",
-    "ResourceRequirements",
-    "SchedulingGate",
-    "SpreadConstraint",
-    "TolerationEntry",
-    "VolumeEntry",
-]
-
 _REQUIRED = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 _PREFERRED = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 

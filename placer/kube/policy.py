@@ -9,17 +9,6 @@ from msgspec import Meta, field
 
 from placer.kube.base import After, ClosedSchema, Count, Instead, LabelRequirement, Labels, Metadata, Name, Problem
 
-__all__ = [
-    "LEVELS",
-    "DisruptionLimits",
-    "NetworkChoice",
-    "PolicyManifest",
-    "PolicySpec",
-    "Protected",
-    "ProtectedLabels",
-    "RuleSwitches",
-]
-
 Level = Literal["placed", "locality", "networkCost", "packing"]
 LEVELS: tuple[Level, ...] = ("placed", "locality", "networkCost", "packing")
 _LARGEST_WEIGHT = 10**9

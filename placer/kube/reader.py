@@ -19,8 +19,6 @@ from placer.kube.base import After, Instead, Problem, Quantity, Schema, quantity
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError
 
-__all__ = ["Misfit", "SchemaReader", "fields_of", "is_closed", "is_schema", "without_none"]
-
 T = TypeVar("T")
 
 

@@ -21,31 +21,6 @@ from msgspec import Meta, field
 
 from placer.kube.base import Count, Metadata, Name, NamespacedObject, ObjectBase, Quantities, Quantity, Schema, Time
 
-__all__ = [
-    "AppGroupManifest",
-    "AppGroupSpec",
-    "AppGroupWorkload",
-    "Attribute",
-    "CoschedulingPodGroupManifest",
-    "CoschedulingPodGroupSpec",
-    "CoschedulingPodGroupStatus",
-    "Cost",
-    "CostList",
-    "DependencyEntry",
-    "ManagedField",
-    "NetworkTopologyManifest",
-    "NetworkTopologySpec",
-    "NodeResourceTopologyManifest",
-    "NumaMetadata",
-    "OriginCosts",
-    "TopologyCosts",
-    "TopologyOrder",
-    "WorkloadDependencies",
-    "ZoneCost",
-    "ZoneEntry",
-    "ZoneResource",
-]
-
 
 class CoschedulingPodGroupSpec(Schema, frozen=True, kw_only=True):
     min_member: Count | None = None

@@ -13,19 +13,6 @@ from msgspec import Meta
 
 from placer.kube.base import Name, NamespacedObject, Positive, Present, Schema
 
-__all__ = [
-    "DisruptionMode",
-    "GangPolicy",
-    "UpstreamPodGroupManifest",
-    "UpstreamPodGroupSpec",
-    "UpstreamSchedulingConstraints",
-    "UpstreamSchedulingPolicy",
-    "UpstreamTopologyConstraint",
-    "WorkloadManifest",
-    "WorkloadPodGroup",
-    "WorkloadSchedulingSpec",
-]
-
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
     min_count: Positive | None = None

@@ -8,16 +8,6 @@ from typing import Any
 
 from placer.kube import marks
 
-__all__ = [
-    "KUEUE_GATES",
-    "KUEUE_QUEUES",
-    "LIMITS",
-    "WORKLOADS",
-    "UnreadLimit",
-    "UnreadWorkload",
-    "read_workload",
-]
-
 WORKLOADS = frozenset(
     (
         ("", "ReplicationController"),

@@ -22,27 +22,6 @@ from placer.kube.base import (
 )
 from placer.kube.pod import PodTemplateSpec
 
-__all__ = [
-    "DependsOn",
-    "GangTopologySpec",
-    "HyperNodeManifest",
-    "HyperNodeMember",
-    "HyperNodeSpec",
-    "JobVolume",
-    "MemberSelector",
-    "NodeGroups",
-    "PartitionPolicy",
-    "PodGroupManifest",
-    "PodGroupSpec",
-    "QueueAffinity",
-    "QueueManifest",
-    "QueueSpec",
-    "SubGroupPolicyEntry",
-    "TaskEntry",
-    "VolcanoJobManifest",
-    "VolcanoJobSpec",
-]
-
 
 class GangTopologySpec(Schema, frozen=True, kw_only=True):
     """A mode left out is hard."""

@@ -16,8 +16,6 @@ from placer.manifests.faults import path_text
 from placer.manifests.label_selectors import matches, parse_label_selector
 from placer.manifests.raw_objects import Identity, RawObject
 
-__all__ = ["edit"]
-
 
 def edit(
     raws: Iterable[RawObject],

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from placer.kube.reader import Misfit
 
-__all__ = ["MOST", "Faults", "Wrong", "path_text", "wrongs"]
-
 #: Faults that are shown, and faults after which reading stops.
 _TOLD = 5_000
 _STOP = 20_000

@@ -18,8 +18,6 @@ from placer.legible import shown
 from placer.manifests.faults import Faults
 from placer.manifests.syntax import BOM, Text, looks_like_json
 
-__all__ = ["STDIN", "read_texts"]
-
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _PIECE = 2**20

@@ -12,8 +12,6 @@ from placer.manifests.raw_objects import RawObject, split
 from placer.manifests.syntax import Text
 from placer.manifests.validation import Objects, validate
 
-__all__ = ["KeptObjects"]
-
 
 class KeptObjects:
     """Objects of a cluster by their texts; one with something to report is read every time."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["LabelTest", "matches", "parse_label_selector"]
-
 _KEY = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 _VALUE = r"[A-Za-z0-9._-]*"
 _TEST = re.compile(

@@ -13,8 +13,6 @@ from typing import Any
 from placer.kube.kinds import KINDS
 from placer.manifests.syntax import Text
 
-__all__ = ["as_texts", "plain"]
-
 _CLASS = re.compile(r"(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w+)")
 
 

@@ -25,19 +25,6 @@ from placer.manifests import syntax
 from placer.manifests.faults import Faults
 from placer.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
 
-__all__ = [
-    "ENFORCED",
-    "SNAPSHOT",
-    "UNREADABLE",
-    "Identity",
-    "ObjectShape",
-    "Place",
-    "RawObject",
-    "from_documents",
-    "split",
-]
-
-
 #: Annotation of a List that is a cluster's snapshot: the name of the scheduler it was taken for.
 SNAPSHOT = "placer.dev/snapshot"
 #: Annotation of such a List: ``gates`` where it was taken for passes with ``--enforce gates``.
@@ -47,6 +34,8 @@ UNREADABLE = "placer.dev/unreadable"
 
 
 class HeaderMetadata(msgspec.Struct, gc=False):
+    """Names of an object."""
+
     name: str | None = None
     namespace: str | None = None
 
@@ -55,6 +44,8 @@ _NAMELESS = HeaderMetadata()
 
 
 class Header(msgspec.Struct, gc=False):
+    """The parts that tell what an object is."""
+
     apiVersion: str | None = None  # noqa: N815 - the name in the text
     kind: str | None = None
     metadata: HeaderMetadata | None = None

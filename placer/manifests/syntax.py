@@ -22,22 +22,6 @@ import yaml
 
 from placer.legible import shown
 
-__all__ = [
-    "BOM",
-    "OBJECTS",
-    "OBJECT_TEXT",
-    "Document",
-    "Text",
-    "YamlError",
-    "documents",
-    "is_text",
-    "looks_like_json",
-    "object_refusal",
-    "place",
-    "refusal",
-    "scalar",
-]
-
 OBJECT_TEXT = 8 * 2**20
 #: Objects in all: Kubernetes supports 150,000 pods in a cluster.
 OBJECTS = 500_000

@@ -41,17 +41,6 @@ if TYPE_CHECKING:
         NodeResourceTopologyManifest,
     )
 
-__all__ = [
-    "NEVER_SET_ASIDE",
-    "Objects",
-    "UnknownField",
-    "UnreadObject",
-    "held_pod",
-    "no_collection",
-    "useless_files",
-    "validate",
-]
-
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
 #: Fields of a pod that state its room on a node and its owner.

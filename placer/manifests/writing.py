@@ -16,8 +16,6 @@ from typing import Any
 from placer.manifests.files import STDIN
 from placer.manifests.syntax import is_text
 
-__all__ = ["dump", "to_json", "to_yaml"]
-
 #: Text that no YAML reader, of whichever version, takes for anything else.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 #: Words that YAML 1.1 takes for booleans.

@@ -12,8 +12,6 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of
 
-__all__ = ["bandwidth", "network_cost"]
-
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
     """C8: each call of a dependency with maxNetworkCost m is on one node, in one zone, or costs ≤ m.

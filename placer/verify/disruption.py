@@ -18,8 +18,6 @@ from placer.verify.queues import queue
 from placer.verify.rules import broken
 from placer.verify.words import count_of, pod_name
 
-__all__ = ["DISRUPTION_RULES", "DisruptionRule", "never_disturbed", "protection", "without_affinity"]
-
 #: Topology key and value, None on a node without it.
 Domain = tuple[str, str | None]
 

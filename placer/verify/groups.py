@@ -9,8 +9,6 @@ from placer.placement import Violation
 from placer.verify.units import one_domain
 from placer.verify.words import bound_and_new, count_of
 
-__all__ = ["gang", "subgroup", "tier_limit"]
-
 
 def gang(outcome: Outcome) -> Iterator[Violation]:
     """C5: a group that is not ready after the placement gets none of its pending pods.

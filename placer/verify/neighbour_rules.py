@@ -18,8 +18,6 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, pod_name
 
-__all__ = ["pod_affinity", "pod_anti_affinity", "spread"]
-
 Domain = tuple[str, str]
 
 

@@ -9,8 +9,6 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import pod_name
 
-__all__ = ["numa"]
-
 
 def numa(outcome: Outcome) -> Iterator[Violation]:
     """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.

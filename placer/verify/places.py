@@ -11,8 +11,6 @@ from placer.placement import Violation
 from placer.quantity import Resources
 from placer.verify.words import excesses, pod_name, requested
 
-__all__ = ["capacity", "eligibility", "once", "refusal"]
-
 
 def once(outcome: Outcome) -> Iterator[Violation]:
     """C1: a pending pod gets at most one node; a bound pod keeps its node. Each other binding is a violation of amount

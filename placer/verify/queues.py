@@ -10,8 +10,6 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, excesses, requested
 
-__all__ = ["pods_by_queue", "queue"]
-
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
     """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is ≤

@@ -14,8 +14,6 @@ from placer.verify.places import capacity, eligibility, once, refusal
 from placer.verify.queues import queue
 from placer.verify.units import exclusive
 
-__all__ = ["RULES", "Rule", "broken"]
-
 Rule = Callable[[Outcome], Iterator[Violation]]
 
 RULES: tuple[tuple[str, Rule], ...] = (

@@ -15,8 +15,6 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import bound_and_new, count_of, pod_name
 
-__all__ = ["exclusive", "one_domain"]
-
 #: Value of the unit's topology key to pods there, bound and new; None: on nodes without the label.
 ByDomain = Mapping[str | None, list[Key]]
 

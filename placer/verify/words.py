@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from placer.instance import Key, Pod
 from placer.quantity import format_amount
 
-__all__ = ["bound_and_new", "count_of", "excesses", "pod_name", "requested"]
-
 
 def pod_name(key: Key) -> str:
     """Name of a pod in a violation."""

@@ -19,17 +19,6 @@ from typing import Final, NamedTuple, TypeVar
 from placer.instance.numa.numa_values import HUGE_PAGES, UNKNOWN, NumaDemand, NumaNode, Stage, is_device
 from placer.quantity import CPU, Resources, format_amount
 
-__all__ = [
-    "MOST_ALIGNED",
-    "Admission",
-    "Alignment",
-    "TopologyManager",
-    "aligned_resources",
-    "alignments_of",
-    "aligns",
-    "lowest_set",
-]
-
 #: No pod gets so much of anything: the kubelet's own amounts have 63 bits, and sums are made of them.
 MOST_ALIGNED: Final = 2**62
 

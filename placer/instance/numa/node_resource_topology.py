@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
 
-__all__ = ["UPDATED", "caught_up", "is_known_setting", "pod_hash", "read_numa", "sign", "xxh64"]
-
 FINDING_CODE: Final = "NumaZones"
 
 _POLICY, _SCOPE = "topologyManagerPolicy", "topologyManagerScope"

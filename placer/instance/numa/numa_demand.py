@@ -13,8 +13,6 @@ from placer.instance.requests import container_requests, is_sidecar
 from placer.kube.pod import Container, PodSpec, ResourceRequirements
 from placer.quantity import Resources
 
-__all__ = ["DemandPool", "qos_class"]
-
 _QOS_RESOURCES = ("cpu", "memory")
 
 

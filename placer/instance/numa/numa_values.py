@@ -7,22 +7,6 @@ from enum import Enum
 
 from placer.quantity import Resources
 
-__all__ = [
-    "HUGE_PAGES",
-    "MAX_NUMA_NODES",
-    "SCOPES",
-    "STRICT",
-    "TOPOLOGY_MANAGER_POLICIES",
-    "UNKNOWN",
-    "NumaContainer",
-    "NumaDemand",
-    "NumaNode",
-    "NumaZone",
-    "Qos",
-    "Stage",
-    "is_device",
-]
-
 #: Policies of the kubelet's Topology Manager, weakest first.
 TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Stands for a policy or scope that is written and not known: that kubelet may refuse any pod that it aligns.
