@@ -16,7 +16,6 @@ from placer.manifests.faults import Wrong, wrongs
 
 if TYPE_CHECKING:
     from placer.instance.nodes import NodeMark
-    from placer.kube.policy import ProtectedLabels
 
 #: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000
@@ -26,7 +25,7 @@ _MOST_ENTRIES, MOST_VALUES = 200, 5_000
 Requirements = tuple[Requirement, ...]
 
 
-def label_requirements(selector: LabelSelector | ProtectedLabels) -> Requirements:
+def label_requirements(selector: LabelSelector) -> Requirements:
     """Sorted requirements of a label selector; an empty one takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
     expressions = (

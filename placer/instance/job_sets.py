@@ -17,7 +17,6 @@ from placer.instance.workload_blueprints import job_blueprint, job_size
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata
 from placer.kube.job_sets import (
-    JobSetJobScheduling,
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
@@ -25,7 +24,7 @@ from placer.kube.job_sets import (
     ReplicatedJob,
 )
 from placer.kube.pod import TolerationEntry
-from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
+from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
 
 _PREFIX = "jobset.sigs.k8s.io/"
 _NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -207,11 +206,11 @@ class JobSetExpansion:
         self,
         ending: str,
         members: Sequence[ReplicatedJob],
-        said: Sequence[JobSetScheduling | JobSetTargetScheduling | JobSetJobScheduling],
+        said: Sequence[UpstreamScheduling],
         copies: int | None = None,
     ) -> UpstreamPodGroupManifest:
-        policies: Iterator[UpstreamSchedulingPolicy | None] = (each.scheduling_policy for each in said)
-        constraints: Iterator[UpstreamSchedulingConstraints | None] = (each.scheduling_constraints for each in said)
+        policies = (each.scheduling_policy for each in said)
+        constraints = (each.scheduling_constraints for each in said)
         sizes = ((_replicas(each) if copies is None else copies) * job_size(each.template.spec) for each in members)
         return upstream_pod_group(
             self.job_set,

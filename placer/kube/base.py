@@ -119,6 +119,23 @@ class Present(Schema, frozen=True, kw_only=True):
     """An object of which only its presence matters."""
 
 
+class Named(Schema, frozen=True, kw_only=True):
+    name: Name
+
+
+class MaybeNamed(Schema, frozen=True, kw_only=True):
+    name: str | None = None
+
+
+class Condition(Schema, frozen=True, kw_only=True):
+    type: str
+    status: str
+
+
+class Phase(Schema, frozen=True, kw_only=True):
+    phase: str | None = None
+
+
 class TemplateMetadata(Schema, frozen=True, kw_only=True):
     labels: Labels | None = None
     annotations: Labels | None = None

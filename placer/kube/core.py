@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, Schema
+from placer.kube.base import Condition, NamespacedObject, NodeSelector, ObjectBase, Phase, Quantities, Schema
 
 
 class TaintEntry(Schema, frozen=True, kw_only=True):
@@ -20,17 +20,10 @@ class NodeSpec(Schema, frozen=True, kw_only=True):
     taints: tuple[TaintEntry, ...] | None = None
 
 
-class NodeCondition(Schema, frozen=True, kw_only=True):
-    """Only ``Ready`` is read."""
-
-    type: str
-    status: str
-
-
 class NodeStatus(Schema, frozen=True, kw_only=True):
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
-    conditions: tuple[NodeCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class NodeManifest(ObjectBase, frozen=True, kw_only=True):
@@ -59,13 +52,9 @@ class PersistentVolumeClaimSpec(Schema, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] | None = None
 
 
-class PersistentVolumeClaimStatus(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class PersistentVolumeClaimManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec | None = None
-    status: PersistentVolumeClaimStatus | None = None
+    status: Phase | None = None
 
 
 class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):

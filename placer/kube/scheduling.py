@@ -35,6 +35,13 @@ class UpstreamSchedulingConstraints(Schema, frozen=True, kw_only=True):
     topology: tuple[UpstreamTopologyConstraint, ...] | None = None
 
 
+class UpstreamScheduling(Schema, frozen=True, kw_only=True):
+    """Without a ``minCount`` a gang is all pods that run at once."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+
+
 class DisruptionMode(Schema, frozen=True, kw_only=True):
     """One by one (``single``) or together; exactly one of them."""
 
@@ -42,9 +49,7 @@ class DisruptionMode(Schema, frozen=True, kw_only=True):
     all: Present | None = None
 
 
-class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+class UpstreamPodGroupSpec(UpstreamScheduling, frozen=True, kw_only=True):
     priority_class_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
     preemption_policy: str | None = None

@@ -12,9 +12,10 @@ from msgspec import Meta, field
 from placer.kube.base import (
     Count,
     LabelSelector,
-    Name,
+    Named,
     NamespacedObject,
     ObjectBase,
+    Phase,
     Positive,
     Problem,
     Quantities,
@@ -132,21 +133,13 @@ class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     volumes: tuple[JobVolume, ...] | None = None
 
 
-class VolcanoJobState(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
-    state: VolcanoJobState | None = None
+    state: Phase | None = None
 
 
 class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: VolcanoJobSpec
     status: VolcanoJobStatus | None = None
-
-
-class ExactMatch(Schema, frozen=True, kw_only=True):
-    name: Name
 
 
 class RegexMatch(Schema, frozen=True, kw_only=True):
@@ -158,7 +151,7 @@ class RegexMatch(Schema, frozen=True, kw_only=True):
 class MemberSelector(Schema, frozen=True, kw_only=True):
     """Exactly one of the three."""
 
-    exact_match: ExactMatch | None = None
+    exact_match: Named | None = None
     regex_match: RegexMatch | None = None
     label_match: LabelSelector | None = None
 
