@@ -289,14 +289,13 @@ def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None
     from placer.manifests.writing import to_json, to_yaml
 
     if options.format == "name":
-        text = "".join(f"{each}\n" for each in dict.fromkeys(names_in(document) if names is None else names))
+        text = "".join(f"{each}\n" for each in dict.fromkeys(_names_in(document) if names is None else names))
     else:
         text = to_yaml(document) if options.format == "yaml" else to_json(document)
     sys.stdout.write(text)
 
 
-def names_in(document: Any) -> Iterator[str]:
-    """Give the names of the entries of a document, in the form in which options take them, or raise UsageError."""
+def _names_in(document: Any) -> Iterator[str]:
     if not isinstance(document, Mapping):
         entries: Iterable[Any] = document
     else:

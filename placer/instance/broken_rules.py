@@ -16,8 +16,7 @@ from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, Po
 from placer.quantity import format_amount
 
 
-def broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Dependencies whose bound pods are too far from each other; under ``majority`` callers with more far than near."""
+def _broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
     network, bound = instance.network, instance.bound_spreads
     if network is None:
         return
@@ -59,8 +58,7 @@ def _mostly_far(
         yield f"{count} of the bound pods have more callees too far than near enough, in workload {workload}"
 
 
-def broken_links(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Links that bound and terminating pods alone use beyond their capacity."""
+def _broken_links(instance: Instance) -> Iterator[tuple[str, str]]:
     network = instance.network
     if network is None:
         return
@@ -105,8 +103,8 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _exclusive(places, findings)
     _beside_exclusive_jobs(instance, findings)
     looks = (
-        ("C8", broken_costs),
-        ("C9", broken_links),
+        ("C8", _broken_costs),
+        ("C9", _broken_links),
         ("C12", broken_affinity),
         ("C13", broken_anti_affinity),
         ("C14", broken_spread),

@@ -50,14 +50,12 @@ _INHERITED = (
 )
 
 
-def volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    """Whether the controller makes no more pods of the job."""
+def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
     state = job.status.state if job.status is not None else None
     return state is not None and state.phase in _FINISHED
 
 
-def task_name(index: int, task: TaskEntry) -> str:
-    """Name of a task; the webhook gives ``default0``, ``default1``, ... to those without."""
+def _task_name(index: int, task: TaskEntry) -> str:
     return task.name or f"default{index}"
 
 
@@ -66,8 +64,7 @@ def replicas(task: TaskEntry) -> int:
     return 1 if task.replicas is None else task.replicas
 
 
-def task_minimum(task: TaskEntry) -> int:
-    """Least pods of a task: as stated, else its least partitions, else all."""
+def _task_minimum(task: TaskEntry) -> int:
     if task.min_available is not None:
         return task.min_available
     partitions = task.partition_policy
@@ -76,26 +73,24 @@ def task_minimum(task: TaskEntry) -> int:
     return replicas(task)
 
 
-def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
-    """Names of a job's PodGroup, the one in use first; older releases took the job's name."""
+def _pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
     return (f"{job.name}-{job.metadata.uid}", job.name) if job.metadata.uid else (job.name,)
 
 
-def volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
-    """Make the PodGroup of a job; a queue that it leaves out stays out, since the namespace may name one."""
+def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     from placer.kube.volcano import PodGroupManifest, PodGroupSpec
 
     spec, metadata = job.spec, job.metadata
     tasks = list(enumerate(spec.tasks or ()))
-    minimums = {task_name(index, task): task_minimum(task) for index, task in tasks}
+    minimums = {_task_name(index, task): _task_minimum(task) for index, task in tasks}
     policies = tuple(
-        _partition_policy(task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
+        _partition_policy(_task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
     )
     return PodGroupManifest(
         api_version="scheduling.volcano.sh/v1beta1",
         kind="PodGroup",
         metadata=Metadata(
-            name=pod_group_names(job)[0],
+            name=_pod_group_names(job)[0],
             namespace=metadata.namespace,
             labels=metadata.labels,
             annotations=metadata.annotations,
@@ -128,15 +123,14 @@ def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
     )
 
 
-def volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    """Blueprint of each task that waits for no other; ``group`` is the name of the job's PodGroup."""
+def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
     for index, task in enumerate(job.spec.tasks or ()):
         if not _depends_on(task):
             yield _task_blueprint(job, group, index, task)
 
 
 def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskEntry) -> Blueprint:
-    name, spec, partitions = task_name(index, task), job.spec, task.partition_policy
+    name, spec, partitions = _task_name(index, task), job.spec, task.partition_policy
     shared = {"volcano.sh/job-name": job.name, "volcano.sh/queue-name": spec.queue or DEFAULT_QUEUE, TASK: name}
     number = {"volcano.sh/task-index": 1}
     inherited = {key: value for key, value in (job.metadata.annotations or {}).items() if key in _INHERITED}
@@ -173,12 +167,11 @@ def _depends_on(task: TaskEntry) -> tuple[str, ...]:
     return (task.depends_on.name if task.depends_on is not None else None) or ()
 
 
-def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
-    """Partitions that do not come out even, and tasks whose pods do not exist yet."""
+def _volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
     subject = f"Job {job.namespace}/{job.name}"
     yield from _unreachable_minimums(job, subject)
     for index, task in enumerate(job.spec.tasks or ()):
-        name, partitions, waits = task_name(index, task), task.partition_policy, _depends_on(task)
+        name, partitions, waits = _task_name(index, task), task.partition_policy, _depends_on(task)
         if partitions is not None:
             wanted = partitions.total_partitions * partitions.partition_size
             if replicas(task) != wanted:
@@ -194,7 +187,7 @@ def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
 
 def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
     tasks = list(enumerate(job.spec.tasks or ()))
-    minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
+    minimums = [(f"task {_task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
     minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
     for what, minimum, most in minimums:
         if minimum is not None and minimum > most:
@@ -215,11 +208,8 @@ _HASH = "pod-template-hash"
 _Owner = tuple[str, str, str, str]
 
 
-class Census:
-    """The pods of an instance by who made them, those that have ended included.
-
-    Pods without owners, as in cleaned exports, are known by labels and names.
-    """
+class _Census:
+    """Pods without owners, as in cleaned exports, are known by labels and names."""
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
@@ -259,7 +249,6 @@ class Census:
         self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        """Objects that name another uid of a workload without pods: of an earlier one of its name."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         for uid, by in self._owned.get(key, {}).items():
             message = (
@@ -282,7 +271,6 @@ class Census:
                 self._by_stem[(pod.namespace, stem)].append(labels)
 
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
-        """Whether any pod belongs to a workload; ``selector`` must match a pod without owners, None: none does."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         uids, uid = self._owned.get(key, {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
@@ -300,7 +288,6 @@ class Census:
         return any(matches(requirements, labels) for labels in found)
 
     def has_named(self, blueprint: Blueprint) -> bool:
-        """Whether a pod without owners has a name of the blueprint's and all labels of its template."""
         if not self._orphans:
             return False
         wanted = blueprint.template_labels.items()
@@ -315,8 +302,7 @@ def _group(owner: OwnerReference) -> str:
     return owner.api_version.rpartition("/")[0]
 
 
-def owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
-    """Whether an object names a workload as the one that made it."""
+def _owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
     owner = controller(metadata)
     if owner is None or (_group(owner), owner.kind, owner.name) != (workload.group, workload.kind, workload.name):
         return False
@@ -390,7 +376,7 @@ def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
     if not candidates:
         return []
-    census, total, found = Census(objects.pods, objects.replica_sets), 0, []
+    census, total, found = _Census(objects.pods, objects.replica_sets), 0, []
     for each in candidates:
         if not census.has_pods(each.workload, each.selector):
             total += each.size
@@ -413,10 +399,10 @@ def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> No
 def _candidates(objects: Objects) -> Iterator[_Candidate]:
     groups = _PodGroups(objects.pod_groups)
     for vcjob in objects.volcano_jobs:
-        if not volcano_job_finished(vcjob) and vcjob.spec.tasks:
+        if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
             name, group = groups.of(vcjob)
-            blueprints = tuple(volcano_job_blueprints(vcjob, name))
-            yield _Candidate(vcjob, blueprints, None, group, findings=tuple(volcano_job_findings(vcjob)))
+            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
+            yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
     for stateful_set in _stateful_sets(objects):
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
@@ -460,13 +446,13 @@ class _PodGroups:
 
     def of(self, job: VolcanoJobManifest) -> tuple[str, PodGroupManifest | None]:
         known = self._by_namespace.get(job.namespace, {})
-        for name in pod_group_names(job):
+        for name in _pod_group_names(job):
             if name in known:
                 return name, None
         for name, group in known.items():
-            if name.startswith(f"{job.name}-") and owned_by(group.metadata, job):
+            if name.startswith(f"{job.name}-") and _owned_by(group.metadata, job):
                 return name, None
-        made = volcano_job_pod_group(job)
+        made = _volcano_job_pod_group(job)
         return made.name, made
 
 

@@ -44,14 +44,11 @@ KAI = "scheduling.run.ai"
 
 
 @dataclass(frozen=True, slots=True)
-class SubGroupSplitter:
-    """A ``subGroupPolicy`` takes the pods that its selector matches, and splits them by the values of its keys."""
-
+class _SubGroupSplitter:
     requirements: Requirements
     keys: tuple[str, ...]
 
     def values(self, labels: Labels) -> tuple[str, ...] | None:
-        """Values that name a pod's subgroup; None where the policy does not take it."""
         if not self.keys or not matches(self.requirements, labels):
             return None
         values = tuple(labels.get(key, "") for key in self.keys)
@@ -70,7 +67,7 @@ class Gang:
     group: Group
     priority: int | None = None
     priority_field: str = ""
-    splitters: tuple[SubGroupSplitter, ...] = ()
+    splitters: tuple[_SubGroupSplitter, ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
     never_preempts: bool | None = None
@@ -303,9 +300,9 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> SubGroupSplitter:
+def _splitter(policy: volcano.SubGroupPolicyEntry) -> _SubGroupSplitter:
     requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return SubGroupSplitter(requirements, policy.match_label_keys or ())
+    return _SubGroupSplitter(requirements, policy.match_label_keys or ())
 
 
 #: The older name comes second, as in Volcano.
@@ -358,7 +355,7 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
     """
     metadata = pod.metadata
     names = (
-        (UPSTREAM, upstream_name(pod.spec)),
+        (UPSTREAM, _upstream_name(pod.spec)),
         (VOLCANO, _first(metadata.annotations, GROUP_ANNOTATIONS)),
         (COSCHEDULING, _first(metadata.labels, GROUP_LABELS)),
         (KAI, _first(metadata.annotations, (KAI_GROUP,))),
@@ -387,11 +384,10 @@ def names_group(template: PodTemplateSpec) -> bool:
     metadata = template.metadata
     if metadata is not None and _first(metadata.annotations, (*GROUP_ANNOTATIONS, KAI_GROUP)):
         return True
-    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(upstream_name(template.spec))
+    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(_upstream_name(template.spec))
 
 
-def upstream_name(spec: PodSpec) -> str:
-    """The pod's gang of Kubernetes itself; empty: none."""
+def _upstream_name(spec: PodSpec) -> str:
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name or ""
     if spec.workload_ref is None:
@@ -407,7 +403,7 @@ def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
     for pod in pods:
         reference = pod.spec.workload_ref
         if reference is not None and pod.spec.scheduling_group is None:
-            gang = GroupKey(UPSTREAM, pod.namespace, upstream_name(pod.spec))
+            gang = GroupKey(UPSTREAM, pod.namespace, _upstream_name(pod.spec))
             found.setdefault(Key(pod.namespace, reference.name or ""), set()).add(gang)
     return found
 
@@ -437,8 +433,7 @@ def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
     return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)
 
 
-def find_slot(splitters: Iterable[SubGroupSplitter], labels: Labels) -> Slot | None:
-    """Find the first policy that takes a pod, and its subgroup there; None where no policy does."""
+def _find_slot(splitters: Iterable[_SubGroupSplitter], labels: Labels) -> Slot | None:
     for index, splitter in enumerate(splitters):
         values = splitter.values(labels)
         if values is not None:
@@ -460,7 +455,7 @@ def call_roster(
     Those that succeeded are in it for gangs of Volcano or Kueue, which count them on.
     """
     entries, strangers = [], dict[GroupKey, set[str]]()
-    owned = owner_gang if owners else _no_gang
+    owned = _owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
         if group is not None and is_daemon(pod.metadata):
@@ -478,7 +473,7 @@ def call_roster(
 
 
 def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
-    return find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+    return _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
 
 
 def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
@@ -515,8 +510,7 @@ def _no_gang(_pod: PodManifest, _namespace: str) -> None:
     return None
 
 
-def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
-    """The gang of a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job; None: none."""
+def _owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
     labels = pod.metadata.labels or {}
     if labels.get(JOB_SET):
         return GroupKey(JOB_SETS, namespace, labels[JOB_SET])

@@ -157,7 +157,7 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PodReader:
+class _PodReader:
     """Reads pods; holds the objects that their fields refer to.
 
     ``groups``: ``gangs`` with their pods, stand-ins for absent ones included. ``sub_groups``: index in its group.
@@ -181,7 +181,6 @@ class PodReader:
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
     def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
-        """Make the pod of one entry, unless it is kept and would be the same."""
         group = self._group(entry)
         queue, node = self._queue(entry, group), self._node(entry)
         make = partial(self._made, entry, group, queue, node)
@@ -256,7 +255,6 @@ class PodReader:
             self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _node(self, entry: PodEntry) -> str | None:
-        """The name as the node itself holds it, so that pods share it."""
         name = node_of(entry)
         node = self.nodes.get(name) if name is not None else None
         if node is None:
@@ -350,7 +348,7 @@ def make_instance(
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
-    reads = PodReader(
+    reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
         policy.class_decides,

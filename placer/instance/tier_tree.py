@@ -113,10 +113,9 @@ class Members:
     children: frozenset[str]
 
 
-def read_hyper_node_members(
+def _read_hyper_node_members(
     hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> dict[str, Members]:
-    """Find the members of every HyperNode; an absent member is a finding."""
     reader = _MemberSelection(hyper_nodes, nodes, findings)
     return {each.name: reader.members(each) for each in hyper_nodes}
 
@@ -248,7 +247,7 @@ def read_tree(
 ) -> TopologyTree:
     """Build the tree of all sound HyperNodes; each fault is one finding."""
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
-    members = read_hyper_node_members(hyper_nodes, nodes, findings)
+    members = _read_hyper_node_members(hyper_nodes, nodes, findings)
     between = _Memberships.of(tiers, members)
     cyclic = _cycles(between, findings)
     broken = cyclic | _two_parents(between, findings) | _overlaps(between, members, findings)

@@ -15,26 +15,23 @@ _TEST = re.compile(
 )
 
 
-class LabelTest(NamedTuple):
-    """One condition: the label must be there with one of ``values`` (None: any), or must not (not ``wanted``)."""
-
+class _LabelTest(NamedTuple):
     key: str
     values: frozenset[str] | None
     wanted: bool
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet the condition; without the label every negative one is met."""
         value = labels.get(self.key)
         there = value is not None and (self.values is None or value in self.values)
         return there == self.wanted
 
 
-def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
+def parse_label_selector(text: str) -> tuple[_LabelTest, ...]:
     """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
 
     Commas separate conditions, all of which must hold. Any other text, or an empty one, is a :class:`ValueError`.
     """
-    tests: list[LabelTest] = []
+    tests: list[_LabelTest] = []
     position, more = 0, True
     while more:
         match = _TEST.match(text, position)
@@ -45,15 +42,15 @@ def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
     return tuple(tests)
 
 
-def _test(match: re.Match[str]) -> LabelTest:
+def _test(match: re.Match[str]) -> _LabelTest:
     if match["absent"]:
-        return LabelTest(match["no"], None, False)
+        return _LabelTest(match["no"], None, False)
     if match["set"]:
-        return LabelTest(match["key"], frozenset(re.split(r"\s*,\s*", match["values"])), match["set"] == "in")
+        return _LabelTest(match["key"], frozenset(re.split(r"\s*,\s*", match["values"])), match["set"] == "in")
     values = None if match["sign"] is None else frozenset((match["value"],))
-    return LabelTest(match["label"], values, match["sign"] != "!=")
+    return _LabelTest(match["label"], values, match["sign"] != "!=")
 
 
-def matches(tests: tuple[LabelTest, ...], labels: Mapping[str, str]) -> bool:
+def matches(tests: tuple[_LabelTest, ...], labels: Mapping[str, str]) -> bool:
     """Whether labels meet every condition."""
     return all(test.holds(labels) for test in tests)

@@ -33,75 +33,64 @@ ENFORCED = "placer.dev/enforce"
 UNREADABLE = "placer.dev/unreadable"
 
 
-class HeaderMetadata(msgspec.Struct, gc=False):
-    """Names of an object."""
-
+class _HeaderMetadata(msgspec.Struct, gc=False):
     name: str | None = None
     namespace: str | None = None
 
 
-_NAMELESS = HeaderMetadata()
+_NAMELESS = _HeaderMetadata()
 
 
-class Header(msgspec.Struct, gc=False):
-    """The parts that tell what an object is."""
-
+class _Header(msgspec.Struct, gc=False):
     apiVersion: str | None = None  # noqa: N815 - the name in the text
     kind: str | None = None
-    metadata: HeaderMetadata | None = None
+    metadata: _HeaderMetadata | None = None
 
 
-class TopMetadata(HeaderMetadata):
-    """With the annotations, which only lists are asked for."""
-
+class _TopMetadata(_HeaderMetadata):
     annotations: dict[str, str] | None = None
 
 
-class Top(Header):
-    """With the items, if the object is a list."""
-
-    metadata: TopMetadata | None = None
+class _Top(_Header):
+    metadata: _TopMetadata | None = None
     items: list[msgspec.Raw] | None = None
 
 
-read_header = msgspec.json.Decoder(Header).decode
-_decode_top = msgspec.json.Decoder(Top).decode
+_read_header = msgspec.json.Decoder(_Header).decode
+_decode_top = msgspec.json.Decoder(_Top).decode
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def is_list(header: Header) -> bool:
+def is_list(header: _Header) -> bool:
     """Whether the kind is that of a list."""
     return header.kind is not None and header.kind.endswith("List")
 
 
-def snapshot_of(header: Header) -> str:
+def snapshot_of(header: _Header) -> str:
     """Name of the scheduler that a list is a snapshot for; empty where it is none."""
-    if header.kind != "List" or not isinstance(header.metadata, TopMetadata):
+    if header.kind != "List" or not isinstance(header.metadata, _TopMetadata):
         return ""
     return (header.metadata.annotations or {}).get(SNAPSHOT, "")
 
 
-def is_enforced_by_gates(header: Header) -> bool:
-    """Whether a list is a snapshot for passes that decide for pods with the hold gate."""
-    notes = header.metadata.annotations if isinstance(header.metadata, TopMetadata) else None
+def _is_enforced_by_gates(header: _Header) -> bool:
+    notes = header.metadata.annotations if isinstance(header.metadata, _TopMetadata) else None
     return (notes or {}).get(ENFORCED) == "gates"
 
 
-def read_top(text: msgspec.Raw) -> Top | None:
-    """Header and items, without values of the wrong type; None if the text is no object."""
+def _read_top(text: msgspec.Raw) -> _Top | None:
     try:
         return _decode_top(text)
     except (msgspec.DecodeError, RecursionError):
-        header = lenient_header(text)
+        header = _lenient_header(text)
     if header is None:
         return None
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     raws = msgspec.json.decode(items, type=list[msgspec.Raw]) if items.startswith(b"[") else None
-    return Top(header.apiVersion, header.kind, items=raws)
+    return _Top(header.apiVersion, header.kind, items=raws)
 
 
-def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
-    """The objects of a text that is a plain list of them, as ``jq .items`` gives it; else None."""
+def _bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
     with memoryview(text) as view:
         if not bytes(view[:100]).lstrip().startswith(b"["):
             return None
@@ -112,34 +101,30 @@ def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
     return items if all(bytes(memoryview(each)[:1]) == b"{" for each in items) else None
 
 
-def wrong_items(text: msgspec.Raw) -> str | None:
-    """A list's items in words, if they are no list; None if they are one."""
+def _wrong_items(text: msgspec.Raw) -> str | None:
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
-    return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
+    return None if items.startswith((b"[", b"null")) else _in_words(msgspec.Raw(items))
 
 
-def has_no_items(header: Header, text: msgspec.Raw) -> bool:
-    """Whether a list states that it has no items, as Go writes an empty one, or is no object by itself."""
+def _has_no_items(header: _Header, text: msgspec.Raw) -> bool:
+    """Go writes an empty list without items."""
     return not (header.metadata or _NAMELESS).name or "items" in _read_fields(text)
 
 
-def wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
-    """Found and expected for a field without usable text."""
+def _wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
     value = bytes(_read_fields(text).get(key, msgspec.Raw(b"null"))).strip()
-    return ("nothing", wanted) if value.startswith((b'"', b"null")) else (in_words(msgspec.Raw(value)), "text")
+    return ("nothing", wanted) if value.startswith((b'"', b"null")) else (_in_words(msgspec.Raw(value)), "text")
 
 
-def list_header(pieces: list[str], items: list[int]) -> Header | None:
-    """Header of a document that is a list, read without its items; None if it is none."""
+def _list_header(pieces: list[str], items: list[int]) -> _Header | None:
     head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
-    header = read_top(msgspec.Raw(head))
+    header = _read_top(msgspec.Raw(head))
     return header if header is not None and is_list(header) else None
 
 
-def lenient_header(text: msgspec.Raw) -> Header | None:
-    """Header of an object, without values of the wrong type; None if it is no object."""
+def _lenient_header(text: msgspec.Raw) -> _Header | None:
     try:
-        return read_header(text)
+        return _read_header(text)
     except (msgspec.DecodeError, RecursionError):
         pass
     try:
@@ -150,8 +135,8 @@ def lenient_header(text: msgspec.Raw) -> Header | None:
         metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
     except msgspec.DecodeError:
         metadata = {}
-    names = HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
-    return Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
+    names = _HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
+    return _Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
 
 
 def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
@@ -161,8 +146,7 @@ def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
         return None
 
 
-def in_words(text: msgspec.Raw) -> str:
-    """A JSON text that is no object, in words."""
+def _in_words(text: msgspec.Raw) -> str:
     with memoryview(text) as view:
         start = bytes(view[:100]).decode("utf-8", "replace").strip()
     if start.startswith(("[", "{")):
@@ -170,8 +154,7 @@ def in_words(text: msgspec.Raw) -> str:
     return shown(start) if start else "nothing"
 
 
-def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
-    """Write into an object, and its header, the fields of its list that hold for all items and that it leaves out."""
+def _inherit(header: _Header, parent: _Header, text: msgspec.Raw) -> msgspec.Raw:
     given = {key: getattr(parent, key) for key in ("apiVersion", "kind") if getattr(header, key) is None}
     missing = {key: value for key, value in given.items() if value}
     if not missing:
@@ -194,7 +177,7 @@ class Names:
         self._salt = b"added" if added else b""
         self._taken: set[Identity] = set()
 
-    def named(self, header: Header, text: msgspec.Raw) -> msgspec.Raw:
+    def named(self, header: _Header, text: msgspec.Raw) -> msgspec.Raw:
         """Write a name into an object, and into its header, where it asks for one."""
         fields = _read_fields(text)
         try:
@@ -205,12 +188,12 @@ class Names:
         if not prefix or bytes(metadata.get("name", msgspec.Raw(b"null"))) not in (b"null", b'""'):
             return text
         name = self._new(prefix[: self._PREFIX], header, bytes(text))
-        header.metadata = HeaderMetadata(name, header.metadata.namespace if header.metadata else None)
+        header.metadata = _HeaderMetadata(name, header.metadata.namespace if header.metadata else None)
         metadata["name"] = msgspec.Raw(msgspec.json.encode(name))
         fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
         return msgspec.Raw(msgspec.json.encode(fields))
 
-    def _new(self, prefix: str, header: Header, text: bytes) -> str:
+    def _new(self, prefix: str, header: _Header, text: bytes) -> str:
         group, namespace = (header.apiVersion or "").rpartition("/")[0], (header.metadata or _NAMELESS).namespace
         for number in itertools.count():
             digest = hashlib.sha256(b"%s %d %s" % (self._salt, number, text)).digest()
@@ -253,10 +236,10 @@ class ObjectShape:
         self._hits.clear()
         return None if self.header(text) is None else set(self._hits)
 
-    def header(self, text: msgspec.Raw | bytes) -> Header | None:
+    def header(self, text: msgspec.Raw | bytes) -> _Header | None:
         """Header of an object; None where it does not fit."""
         try:
-            return cast(Header, self._decode(text))
+            return cast(_Header, self._decode(text))
         except (msgspec.DecodeError, RecursionError):
             return None
 
@@ -547,7 +530,7 @@ class _Splitter:
         pieces, items = document.pieces, document.items
         if not pieces:
             self._position += 1
-        elif items and (header := list_header(pieces, items)):
+        elif items and (header := _list_header(pieces, items)):
             self._items(header, (msgspec.Raw(pieces[item].encode()) for item in items))
         else:
             self.document(msgspec.Raw("".join(pieces).encode()))
@@ -555,31 +538,31 @@ class _Splitter:
     # Both: documents to objects
 
     def document(self, text: msgspec.Raw) -> None:
-        top = read_top(text)
+        top = _read_top(text)
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
-        elif top is None and (items := bare_items(text)) is not None:
-            self._items(Header(kind="List"), items)
+        elif top is None and (items := _bare_items(text)) is not None:
+            self._items(_Header(kind="List"), items)
         else:
             self._snapshot, self._gates = "", False
-            self._slowly(text, Header())
+            self._slowly(text, _Header())
 
-    def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
+    def _items(self, parent: _Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
         if depth == 1 or snapshot_of(parent):
-            self._snapshot, self._gates = snapshot_of(parent), is_enforced_by_gates(parent)
-        typed = Header()
+            self._snapshot, self._gates = snapshot_of(parent), _is_enforced_by_gates(parent)
+        typed = _Header()
         if parent.kind != "List":
-            typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
+            typed = _Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
         for item in items:
             if self._faults.enough or self._stopped:
                 return
             self._item(item, typed, depth)
 
-    def _item(self, text: msgspec.Raw, typed: Header, depth: int) -> None:
+    def _item(self, text: msgspec.Raw, typed: _Header, depth: int) -> None:
         try:
             header, fits = self._headers.read(text)
         except (msgspec.DecodeError, RecursionError):
-            header, fits = Header(), False
+            header, fits = _Header(), False
         if not header.kind or not header.apiVersion:
             self._slowly(text, typed)
         elif is_list(header):
@@ -589,27 +572,27 @@ class _Splitter:
             self._add(header, text, fits)
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
-        top = read_top(text)
+        top = _read_top(text)
         if top is None or top.items is None:
-            self._slowly(text, Header())
+            self._slowly(text, _Header())
         elif depth >= _LISTS_DEEP:
             self._fault("", "a list in a list in a list", "objects, or a list of them")
         else:
             self._items(top, top.items, depth + 1)
 
-    def _slowly(self, text: msgspec.Raw, parent: Header) -> None:
+    def _slowly(self, text: msgspec.Raw, parent: _Header) -> None:
         self._position += 1
-        header = lenient_header(text)
+        header = _lenient_header(text)
         if header is None:
-            self._fault("", in_words(text), "a Kubernetes object")
+            self._fault("", _in_words(text), "a Kubernetes object")
             return
         self.means_objects = self.means_objects or bool(header.kind or header.apiVersion)
-        if is_list(header) and (found := wrong_items(text)) is not None:
+        if is_list(header) and (found := _wrong_items(text)) is not None:
             self._fault("items", found, "a list of objects", header.kind or "")
-        elif not (is_list(header) and has_no_items(header, text)):
-            self._add(header, inherit(header, parent, text))
+        elif not (is_list(header) and _has_no_items(header, text)):
+            self._add(header, _inherit(header, parent, text))
 
-    def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
+    def _add(self, header: _Header, text: msgspec.Raw, fits: bool = False) -> None:
         if not (header.metadata or _NAMELESS).name:
             text = self._names.named(header, text)
         names = header.metadata or _NAMELESS
@@ -623,9 +606,9 @@ class _Splitter:
         if size > OBJECT_TEXT:
             self._fault("", f"{size} bytes", f"an object of at most {OBJECT_TEXT >> 20} MiB", raw.label)
         elif not raw.api_version:
-            self._fault("apiVersion", *wrong_field(text, "apiVersion", "an API version such as v1"), raw.label)
+            self._fault("apiVersion", *_wrong_field(text, "apiVersion", "an API version such as v1"), raw.label)
         elif not raw.kind:
-            self._fault("kind", *wrong_field(text, "kind", "a kind such as Pod"), raw.label)
+            self._fault("kind", *_wrong_field(text, "kind", "a kind such as Pod"), raw.label)
         elif len(self._raws) >= OBJECTS:
             self._fault("", f"more than {OBJECTS} objects", f"at most {OBJECTS}")
             self._faults.enough = True
@@ -642,14 +625,14 @@ class _Headers:
         self._kind: tuple[str, str] | None = None
         self._count = 0
 
-    def read(self, text: msgspec.Raw) -> tuple[Header, bool]:
+    def read(self, text: msgspec.Raw) -> tuple[_Header, bool]:
         if self._kind is not None and self._count >= _ALIKE:
             shape = shape_of(*self._kind)
             header = shape.header(text) if shape is not None else None
             if header is not None and (header.apiVersion, header.kind) == self._kind:
                 return header, True
             self._count -= _MISFIT
-        header = read_header(text)
+        header = _read_header(text)
         kind = (header.apiVersion or "", header.kind or "")
         self._count = self._count + 1 if kind == self._kind else 0
         self._kind = kind

@@ -32,13 +32,11 @@ ALIAS_VALUES = 1_000_000
 ALIAS_TEXT = 64 * 2**20
 
 
-def values_allowed(length: int) -> int:
-    """Most values of a JSON text of so many bytes; compact kubectl output has one in 12."""
+def _values_allowed(length: int) -> int:
     return 1_000_000 + length // 6
 
 
-def object_values_allowed(length: int) -> int:
-    """Most values of one object of so many bytes; objects of a snapshot have one in 12."""
+def _object_values_allowed(length: int) -> int:
     return length // 6
 
 
@@ -98,15 +96,15 @@ _STEP[list(b"}]")] = -1
 
 def object_refusal(text: bytes) -> str:
     """Why an object must not be read on: ``found ..., expected ...``; empty: it may."""
-    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, object_values_allowed(len(text))):
+    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, _object_values_allowed(len(text))):
         return ""  # as nearly all
-    why = refusal(text, object_values_allowed(len(text)))
+    why = refusal(text, _object_values_allowed(len(text)))
     return f"found {why[1]}, expected {why[2]}" if why is not None else ""
 
 
 def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, str, str] | None:
     """Why a JSON text must not be parsed: place, found and expected; None: it may."""
-    most = values_allowed(len(text)) if values is None else values
+    most = _values_allowed(len(text)) if values is None else values
     if text.count(b",") + text.count(b"{") + text.count(b"[") > most:  # strings may hold these too
         number = sum(len(piece) for piece, _ in _outside_strings(text, _NOT_TOKEN))
         if number > most:
