@@ -85,7 +85,10 @@ class _AppGroupReader:
             self.by_name.setdefault(ref.name, workload_name(ref))
 
     def read(self) -> Application:
-        self._note_twice()
+        names = Counter(workload_name(each.workload) for each in self.listed)
+        for name in sorted(name for name, times in names.items() if times > 1):
+            message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
+            self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
         dependencies = tuple(self._dependencies())
         called = dict.fromkeys(each.destination for each in dependencies)
         return Application(
@@ -128,12 +131,6 @@ class _AppGroupReader:
         if name in self.workloads:
             return name
         return self.by_reference.get((ref.kind, ref.name)) or self.by_name.get(ref.name) or name
-
-    def _note_twice(self) -> None:
-        names = Counter(workload_name(each.workload) for each in self.listed)
-        for name in sorted(name for name, times in names.items() if times > 1):
-            message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
-            self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
 
 
 def workload_name(ref: AppGroupWorkload) -> str:
@@ -223,17 +220,14 @@ class _WorkloadFinder:
 
     def _by_owner(self, pod: PodManifest) -> AppGroupMember | None:
         for maker in self._makers(pod):
-            keys = [key for key in self._owners.get(maker, ()) if self._may_own(key, maker, pod)]
+            spaces = ((key, self._applications[key].owners[maker][1]) for key in self._owners.get(maker, ()))
+            keys = [key for key, namespace in spaces if namespace in (None, pod.namespace)]
             if keys:
                 key = self._choose(keys, pod)
                 if key is None:
                     return None
                 return AppGroupMember(key, self._applications[key].owners[maker][0], "metadata.ownerReferences")
         return None
-
-    def _may_own(self, key: Key, maker: tuple[str, str], pod: PodManifest) -> bool:
-        namespace = self._applications[key].owners[maker][1]
-        return namespace is None or namespace == pod.namespace
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
         if controller(pod.metadata) is None:

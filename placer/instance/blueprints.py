@@ -113,7 +113,10 @@ class Blueprint:
 
     def _spec(self, name: str) -> PodSpec:
         spec = self.template.spec
-        added = {volume: _claim_volume(volume, claim) for volume, claim in self.claims_of(name).items()}
+        added = {
+            volume: VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))
+            for volume, claim in self.claims_of(name).items()
+        }
         kept = tuple(volume for volume in spec.volumes or () if volume.name not in added)
         return msgspec.structs.replace(
             spec,
@@ -174,7 +177,3 @@ def upstream_pod_group(
             scheduling_policy=policy, scheduling_constraints=constraints, priority_class_name=priority_class
         ),
     )
-
-
-def _claim_volume(volume: str, claim: str) -> VolumeEntry:
-    return VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))

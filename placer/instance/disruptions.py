@@ -50,11 +50,15 @@ class ProtectingMarks:
         groups |= {COSCHEDULING: objects.coscheduling_pod_groups}
         kai = objects.kai_pod_groups
         stated = {key: mark for each in kai for key, mark in _stated_by_kai(each)}
-        unstated = (each for each in kai if each.spec is None or not each.spec.preemptibility)
-        groups[KAI] = tuple(unstated)
+        groups[KAI] = [each for each in kai if each.spec is None or not each.spec.preemptibility]
         return cls(
             stated | {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
-            dict(_stated_above(objects)),
+            {
+                maker: f"{_words(name, value)} of {maker}"
+                for maker, labels, notes in all_workloads(objects)
+                for name, value, protects in protections(maker.marked_as, labels, notes)
+                if protects
+            },
             {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
             PodMakers((*objects.replica_sets, *objects.jobs)),
         )
@@ -65,20 +69,10 @@ class ProtectingMarks:
         own = next((_words(name, value) for name, value, protects in said if protects), None)
         allowed = YUNIKORN_PREEMPTION in (name for name, _, _ in said)  # what the pod says counts before its class
         named = None if allowed else self.classes.get(pod.spec.priority_class_name or "")
-        mark = own or self._of_what_it_is_in(pod, group) or named
+        above = (self.workloads.get(maker) for maker in (self.makers.with_sets(pod) if self.workloads else ()))
+        grouped = self.groups.get(group) if group is not None else None
+        mark = own or grouped or next(filter(None, above), None) or named
         return f"{mark}{BY_MARK}" if mark else ""
-
-    def _of_what_it_is_in(self, pod: PodManifest, group: GroupKey | None) -> str | None:
-        above = self.makers.with_sets(pod) if self.workloads else ()
-        said = (self.workloads.get(maker) for maker in above)
-        return (self.groups.get(group) if group is not None else None) or next(filter(None, said), None)
-
-
-def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
-    for maker, labels, notes in all_workloads(objects):
-        for name, value, protects in protections(maker.marked_as, labels, notes):
-            if protects:
-                yield maker, f"{_words(name, value)} of {maker}"
 
 
 def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:
@@ -174,16 +168,12 @@ def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> Disrup
     spec = written.spec or BudgetSpec()
     wanted = None if spec.selector is None else label_requirements(spec.selector)
     meant = [] if wanted is None else [pod for pod in pods if matches(wanted, pod.labels)]
-    healthy = _bound(meant)
+    healthy = frozenset(pod.key for pod in meant if pod.state is PodState.BOUND)
     said = written.status.disruptions_allowed if written.status is not None else None
     key = Key(written.namespace, written.name)
     if said is not None:
         return DisruptionBudget(key, healthy, said)
     return DisruptionBudget(key, healthy, 0, _kept(spec, len(meant))).without(())
-
-
-def _bound(pods: Iterable[Pod]) -> frozenset[Key]:
-    return frozenset(pod.key for pod in pods if pod.state is PodState.BOUND)
 
 
 def _kept(spec: BudgetSpec, expected: int) -> int:

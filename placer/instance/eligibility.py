@@ -189,13 +189,12 @@ def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:
 
 
 def _tolerations(written: tuple[TolerationEntry, ...] | None) -> tuple[Toleration, ...]:
-    return tuple(sorted({_toleration(each) for each in written or () if _compares_text(each)}))
-
-
-def _compares_text(toleration: TolerationEntry) -> bool:
-    """Kubernetes matches Lt and Gt only behind a feature gate that is off by default."""
-    return toleration.operator not in ("Lt", "Gt")
-
-
-def _toleration(written: TolerationEntry) -> Toleration:
-    return Toleration(written.key or "", written.operator or "Equal", written.value or "", written.effect or "")
+    return tuple(
+        sorted(
+            {
+                Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
+                for each in written or ()
+                if each.operator not in ("Lt", "Gt")  # behind a feature gate that is off by default
+            }
+        )
+    )

@@ -7,7 +7,7 @@ Pods have the whole template of the workload's own text. Source: volcano ``pkg/c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cached_property
@@ -123,12 +123,6 @@ def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
     )
 
 
-def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    for index, task in enumerate(job.spec.tasks or ()):
-        if not _depends_on(task):
-            yield _task_blueprint(job, group, index, task)
-
-
 def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskEntry) -> Blueprint:
     name, spec, partitions = _task_name(index, task), job.spec, task.partition_policy
     shared = {"volcano.sh/job-name": job.name, "volcano.sh/queue-name": spec.queue or DEFAULT_QUEUE, TASK: name}
@@ -140,6 +134,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-version": "0",
         "volcano.sh/job-retry-count": "0",
     }
+    volumes = {f"{job.name}-volume-{number}": volume for number, volume in enumerate(spec.volumes or ())}
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
     return Blueprint(
         owner=job,
@@ -154,13 +149,8 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims=_job_claims(job),
+        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
     )
-
-
-def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
-    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
-    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
 
 
 def _depends_on(task: TaskEntry) -> tuple[str, ...]:
@@ -347,7 +337,8 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
 
     ``only_added``: expand only what came by ``--with``; more than :data:`LIMIT` pods raise :class:`BadInstance`.
     """
-    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
+    alive = [each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None]
+    chosen = _without_pods(objects, [each for each in alive if not only_added or objects.is_added(each.workload)])
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
@@ -368,40 +359,32 @@ def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[Upst
                 yield group
 
 
-def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
-    workload = candidate.workload
-    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
-
-
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
     if not candidates:
         return []
-    census, total, found = _Census(objects.pods, objects.replica_sets), 0, []
+    census, total, chosen = _Census(objects.pods, objects.replica_sets), 0, []
     for each in candidates:
         if not census.has_pods(each.workload, each.selector):
             total += each.size
-            _check_total(total, each.workload, objects)
+            if total > LIMIT:
+                subject = f"{each.workload.kind} {each.workload.namespace}/{each.workload.name}"
+                found, most = f"{total:,} pods with those of the workloads before it", f"at most {LIMIT:,} pods in all"
+                raise BadInstance([Fault(objects.source(each.workload), None, subject, "spec", found, most)])
             if not any(map(census.has_named, each.blueprints)):
                 others = tuple(census.of_other_uids(each.workload)) if each.size else ()
-                found.append(replace(each, findings=(*each.findings, *others)))
-    return found
-
-
-def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
-    if total > LIMIT:
-        subject = f"{workload.kind} {workload.namespace}/{workload.name}"
-        found = f"{total:,} pods with those of the workloads before it"
-        raise BadInstance(
-            [Fault(objects.source(workload), None, subject, "spec", found, f"at most {LIMIT:,} pods in all")]
-        )
+                chosen.append(replace(each, findings=(*each.findings, *others)))
+    return chosen
 
 
 def _candidates(objects: Objects) -> Iterator[_Candidate]:
-    groups = _PodGroups(objects.pod_groups)
+    known: dict[str, dict[str, PodGroupManifest]] = defaultdict(dict)
+    for each in objects.pod_groups:
+        known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
         if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
-            name, group = groups.of(vcjob)
-            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
+            name, group = _pod_group(vcjob, known[vcjob.namespace])
+            tasks = enumerate(vcjob.spec.tasks)
+            blueprints = tuple(_task_blueprint(vcjob, name, *each) for each in tasks if not _depends_on(each[1]))
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
     for stateful_set in _stateful_sets(objects):
@@ -438,28 +421,19 @@ def _of_sets(objects: Objects) -> Iterator[_Candidate]:
         yield _Candidate(workers_set, workers.blueprints, None, None, workers.pod_groups, workers.findings)
 
 
-class _PodGroups:
-    def __init__(self, groups: Iterable[PodGroupManifest]) -> None:
-        self._by_namespace: dict[str, dict[str, PodGroupManifest]] = {}
-        for group in groups:
-            self._by_namespace.setdefault(group.namespace, {})[group.name] = group
-
-    def of(self, job: VolcanoJobManifest) -> tuple[str, PodGroupManifest | None]:
-        known = self._by_namespace.get(job.namespace, {})
-        for name in _pod_group_names(job):
-            if name in known:
-                return name, None
-        for name, group in known.items():
-            if name.startswith(f"{job.name}-") and _owned_by(group.metadata, job):
-                return name, None
-        made = _volcano_job_pod_group(job)
-        return made.name, made
+def _pod_group(job: VolcanoJobManifest, known: Mapping[str, PodGroupManifest]) -> tuple[str, PodGroupManifest | None]:
+    for name in _pod_group_names(job):
+        if name in known:
+            return name, None
+    for name, group in known.items():
+        if name.startswith(f"{job.name}-") and _owned_by(group.metadata, job):
+            return name, None
+    made = _volcano_job_pod_group(job)
+    return made.name, made
 
 
-def _ends_by_chance(owner: NamespacedObject) -> bool:
-    from placer.kube.apps import DeploymentManifest, JobManifest
-
-    return isinstance(owner, DeploymentManifest | JobManifest)
+#: API group and kind of workloads whose pods' names end by chance.
+_BY_CHANCE = (("apps", "Deployment"), ("batch", "Job"))
 
 
 def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
@@ -469,7 +443,7 @@ def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[F
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
         settled = blueprint
-        if _clashes(blueprint, taken) and _ends_by_chance(blueprint.owner):
+        if _clashes(blueprint, taken) and (blueprint.owner.group, blueprint.owner.kind) in _BY_CHANCE:
             settled = replace(blueprint, stem=f"{blueprint.stem}-{blueprint.owner.kind.lower()}")
         clashes = _clashes(settled, taken)
         if clashes:

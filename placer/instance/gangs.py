@@ -5,6 +5,7 @@ Source: Volcano ``pkg/scheduler/api``; pod labels of the coscheduling plugin, no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
-        UpstreamPodGroupSpec,
         UpstreamSchedulingPolicy,
         WorkloadManifest,
     )
@@ -183,12 +183,13 @@ class GangReader:
         value, where = self._class_named(spec.priority_class_name, key)
         if value is None and spec.priority is not None:
             value, where = spec.priority, "spec.priority"
-        constraints = spec.scheduling_constraints
+        constraints, parent = spec.scheduling_constraints, spec.parent_composite_pod_group_name
+        refused = f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
         return Gang(
             group,
             value,
             where,
-            unsupported=_not_modelled(spec),
+            unsupported=refused,
             topology_keys=tuple(each.key for each in (constraints and constraints.topology) or ()),
             never_preempts=self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name),
         )
@@ -207,15 +208,12 @@ class GangReader:
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
         """Stand in for the PodGroup of a workload, or for an absent one (a finding)."""
         if key.api_group in _OWNERS:
-            return self._of_owner(key, members)
+            alive = [entry for entry in members if entry.state in _COUNTED]
+            made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
+            return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
         for entry in members:
             self.findings.missing(str(key), f"Pod {entry.key}")
         return self.absent(key)
-
-    def _of_owner(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        alive = [entry for entry in members if entry.state in _COUNTED]
-        made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
-        return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
 
     def absent(self, key: GroupKey) -> Gang:
         """Stand in for a PodGroup that pods name and that is absent or not read: its pods wait."""
@@ -278,11 +276,6 @@ def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[in
     if policy.gang.min_count is None:
         return 0, f"{field}.gang.minCount: found none, expected at least 1"
     return policy.gang.min_count, None
-
-
-def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
-    parent = spec.parent_composite_pod_group_name
-    return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
 
 
 def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
@@ -369,14 +362,11 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
         read = _READ_BY.get(scheduler_of(pod), ())
         named.sort(key=lambda key: (key.api_group not in read, key not in objects))
     existing = list(dict.fromkeys(key for key in named if key in known))
-    _note_two_groups(f"Pod {namespace}/{metadata.name}", existing, findings)
-    return next(iter(existing or named))
-
-
-def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
     if len(existing) > 1:
-        named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
-        findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
+        several = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
+        before, after = f"PodGroup {several} are named by ", ", expected one; the first counts"
+        findings.several("TwoGroups", f"Pod {namespace}/{metadata.name}", after, before)
+    return next(iter(existing or named))
 
 
 def names_group(template: PodTemplateSpec) -> bool:
@@ -455,25 +445,22 @@ def call_roster(
     Those that succeeded are in it for gangs of Volcano or Kueue, which count them on.
     """
     entries, strangers = [], dict[GroupKey, set[str]]()
-    owned = _owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
-        group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
+        group = named_group(pod, key.namespace, gangs, findings)
+        if group is None and owners:
+            group = _owner_gang(pod, key.namespace)
         if group is not None and is_daemon(pod.metadata):
             strangers.setdefault(group, set()).add(f"Pod {key}")
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _slot(gang, pod, counts=counts)
+        slot = _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
         entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
     _note_strangers(strangers, gangs, findings)
     return entries
-
-
-def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
-    return _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
 
 
 def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
@@ -482,10 +469,6 @@ def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[Gro
         if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
             message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
             findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
-
-
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
 
 
 _JOBS = "batch"
@@ -504,10 +487,6 @@ def _present(pods: Iterable[PodManifest], ownership: Ownership) -> Iterator[tupl
         state = ownership.state(pod)
         if state is not None or has_succeeded(pod):
             yield key, pod, state
-
-
-def _no_gang(_pod: PodManifest, _namespace: str) -> None:
-    return None
 
 
 def _owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
@@ -555,6 +534,7 @@ def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Gr
         if entry.slot is not None:
             slots.setdefault(entry.slot, []).append(entry)
     ordered = sorted(slots, key=_natural)
+    succeeded = Counter(entry.role for entry in members if entry.state is None and entry.counts)
     group = replace(
         gang.group,
         sub_groups=tuple(_sub_group(gang.group.policies, slot, slots[slot]) for slot in ordered),
@@ -562,7 +542,7 @@ def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Gr
         class_priority=gang.priority,
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
-        succeeded=_by_role(filter(_counts_on, members)),
+        succeeded=dict(sorted(succeeded.items())),
         finished=_keys(members, None),
     )
     return group, {slot: index for index, slot in enumerate(ordered)}
@@ -585,17 +565,6 @@ def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
 
 def _keys(entries: Iterable[PodEntry], state: PodState | None) -> tuple[Key, ...]:
     return tuple(entry.key for entry in entries if entry.state is state)
-
-
-def _counts_on(entry: PodEntry) -> bool:
-    return entry.state is None and entry.counts
-
-
-def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry.role] = counts.get(entry.role, 0) + 1
-    return dict(sorted(counts.items()))
 
 
 def _first(values: Labels | None, names: Iterable[str]) -> str:

@@ -38,10 +38,12 @@ _REQUESTS, _NOT_ASKED = "requests.", ("limits.", "count/")
 def note_ignored_fields(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
     """Note fields of pending pods, their groups and their queues that limit them and decide nothing."""
     _note_least_resources(instance, objects, entries, findings)
-    asked = {name for pod in instance.pending for name in _upwards(instance, pod.queue)}
+    asked = {name for pod in instance.pending for name in (pod.queue, *instance.queue_path(pod.queue)) if name}
     _note_queue_shares(asked, objects.queues, findings)
     _note_dequeueing(asked, objects.queues, findings)
-    _note_pods((entry.pod for entry in entries if entry.state is PodState.PENDING), findings)
+    for pod in (entry.pod for entry in entries if entry.state is PodState.PENDING):
+        for field, what in _of_pod(pod):
+            findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", f": {field} {what}")
 
 
 def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
@@ -64,21 +66,6 @@ def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
     for job in (owner.spec.replicated_jobs or ()) if isinstance(owner, JobSetManifest) else ():
         if job.scheduling is not None:
             yield f"replicatedJobs[{job.name}].scheduling", "decides nothing: spec.scheduling of the set does"
-
-
-def _upwards(instance: Instance, name: str | None) -> Iterator[str]:
-    seen: set[str] = set()
-    while name is not None and name not in seen:
-        seen.add(name)
-        yield name
-        queue = instance.queues.get(name)
-        name = queue.parent if queue is not None else None
-
-
-def _note_pods(pods: Iterable[PodManifest], findings: Findings) -> None:
-    for pod in pods:
-        for field, what in _of_pod(pod):
-            findings.several("FieldIgnored", f"Pod {pod.namespace}/{pod.name}", f": {field} {what}")
 
 
 def _of_pod(pod: PodManifest) -> Iterator[tuple[str, str]]:
@@ -165,12 +152,8 @@ def _is_something(amounts: Quantities | None) -> bool:
 
 
 def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
-    strict = {f"Queue {each.name}" for each in queues if each.name in asked and _is_fifo(each)}
+    named = [(each.name, each.spec.dequeue_strategy or "") for each in queues if each.spec is not None]
+    strict = {f"Queue {name}" for name, strategy in named if name in asked and strategy.endswith("fifo")}
     if strict:
         message = f"{counted(strict)}: spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"
         findings.add("FieldIgnored", min(strict), message)
-
-
-def _is_fifo(queue: QueueManifest) -> bool:
-    strategy = queue.spec.dequeue_strategy if queue.spec is not None else None
-    return (strategy or "").endswith("fifo")

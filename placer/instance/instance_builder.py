@@ -89,7 +89,6 @@ from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.expansion import Expansion
-    from placer.instance.numa.numa_values import NumaNode
     from placer.kube import core
     from placer.kube import policy as kube
     from placer.kube.pod import PodManifest
@@ -131,10 +130,8 @@ def _ready(node: core.NodeManifest) -> bool:
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
     """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
-    return _policy(spec) if spec is not None else Policy()
-
-
-def _policy(spec: kube.PolicySpec) -> Policy:
+    if spec is None:
+        return Policy()
     return Policy(
         levels=LEVELS if spec.levels is None else spec.levels,
         network_cost=spec.network_cost or "all",
@@ -203,7 +200,8 @@ class _PodReader:
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        self._note_too_many(entry)
+        for wrong in too_many_neighbours(pod.spec) if not pending else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -249,10 +247,6 @@ class _PodReader:
             return gang.never_preempts
         spec = entry.pod.spec
         return bool(self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name))
-
-    def _note_too_many(self, entry: PodEntry) -> None:
-        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _node(self, entry: PodEntry) -> str | None:
         name = node_of(entry)
@@ -334,7 +328,9 @@ def make_instance(
     gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
     groups, sub_groups = _groups(gangs, entries, reader, class_decides=policy.class_decides)
     present = [entry for entry in entries if entry.state is not None]
-    _check_nodes(nodes, present)
+    pending = sum(entry.state is PodState.PENDING for entry in present)
+    if pending and not nodes:
+        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
     applications = read_app_groups(objects.app_groups, findings)
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
@@ -413,15 +409,12 @@ def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Find
         return nodes
     off = "C10" in policy.rules_off
     stated = read_numa(objects.node_resource_topologies, nodes, Findings() if off else findings)
-    nodes = {name: replace(node, topology_policy=_policy_of(stated.get(name))) for name, node in nodes.items()}
+    policies = {name: numa.policy for name, numa in stated.items()}
+    nodes = {name: replace(node, topology_policy=policies.get(name, "")) for name, node in nodes.items()}
     if off:
         return nodes
     zones = caught_up(stated, objects.node_resource_topologies, objects.pods, demands, findings)
     return {name: replace(node, numa=zones.get(name)) for name, node in nodes.items()}
-
-
-def _policy_of(numa: NumaNode | None) -> str:
-    return numa.policy if numa is not None else ""
 
 
 def _topology(
@@ -509,12 +502,6 @@ def _groups(
         groups[key], indices = assemble(gang, pods, priority)
         sub_groups.update((entry.key, indices[entry.slot]) for entry in pods if entry.slot is not None)
     return groups, sub_groups
-
-
-def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[PodEntry]) -> None:
-    pending = sum(entry.state is PodState.PENDING for entry in entries)
-    if pending and not nodes:
-        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
 
 
 def _network(

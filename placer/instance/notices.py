@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
+    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
@@ -96,15 +96,15 @@ def note_preferences(
 ) -> None:
     """Note, once per kind, preferences of pending pods, of nodes and of ``queues`` that decide nothing."""
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
-    told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
+    tainted = {node.name: (node.spec.taints if node.spec is not None else None) or () for node in nodes if pods}
+    told += [
+        (f"Node {name}", "PreferNoSchedule")
+        for name, taints in tainted.items()
+        if any(taint.effect == "PreferNoSchedule" for taint in taints)
+    ]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
     for subject, kind in told:
         findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
-
-
-def _rather_not(node: NodeManifest) -> bool:
-    taints = (node.spec.taints if node.spec is not None else None) or ()
-    return any(taint.effect == "PreferNoSchedule" for taint in taints)
 
 
 def note_numatopologies(objects: Objects, findings: Findings) -> None:
@@ -168,13 +168,12 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
 def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per reason, pods that wait since their marks are not read."""
     refused = [(f"Pod {pod.namespace}/{pod.name}", why) for pod in alone for why in refusals_alone(pod.metadata)]
-    refused += [(f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if _is_of_mark(why)]
+    of_marks = ("metadata.annotations[", "metadata.labels[")
+    refused += [
+        (f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if why.startswith(of_marks)
+    ]
     for subject, why in refused:
         findings.several("UnsupportedKind", subject, f" waits as Unsupported: {why}")
-
-
-def _is_of_mark(why: str) -> bool:
-    return why.startswith(("metadata.annotations[", "metadata.labels["))
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -261,17 +260,15 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
-    absent = set(_without_cost(spec)) if costs_matter else set()
+    absent = {
+        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
+        for each in (spec.workloads or () if costs_matter else ())
+        for called in each.dependencies or ()
+        if called.max_network_cost is None
+    }
     if absent:
         meaning = "counts as 0: on one node or in one zone"
         yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
-
-
-def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
-    for each in spec.workloads or ():
-        for called in each.dependencies or ():
-            if called.max_network_cost is None:
-                yield f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
 
 
 def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:

@@ -18,6 +18,7 @@ from placer.kube.pod import Container, ContainerStatus, PodSpec, PodStatus, Reso
 from placer.quantity import NANO, PODS, Resources
 
 Amounts = dict[str, int]
+_POD_LEVEL = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +112,19 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
     if resources is None:
         return {}
     limits = {name: amount for name, amount in (resources.limits or {}).items() if name not in total}
-    return {name: amount for name, amount in (limits | (resources.requests or {})).items() if _is_pod_level(name)}
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
+    stated = limits | (resources.requests or {})
+    return {name: amount for name, amount in stated.items() if name.startswith("hugepages-") or name in _POD_LEVEL}
 
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
-    statuses = _by_name(status)
+    each_status = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    statuses = {each.name: each for each in each_status if each.name is not None}
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]
     if not any(actuated.values()) and not pod:
         return None
     return _Given(allocated, actuated, tuple(_without(each, spec.overhead or {}) for each in pod), _refused(status))
-
-
-def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return {each.name: each for each in statuses if each.name is not None}
 
 
 def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:

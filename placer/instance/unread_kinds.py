@@ -145,7 +145,10 @@ def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
     found: dict[str, set[str]] = defaultdict(set)
     for words, workload in (*_suspended(objects), *_of_none(objects)):
         found[words].add(workload)
-    sentences = [f"{_count(words, each)}: {_they(each)} no pods yet" for words, each in sorted(found.items())]
+    sentences = [
+        f"{_count(words, each)}: {'they make' if len(each) > 1 else 'it makes'} no pods yet"
+        for words, each in sorted(found.items())
+    ]
     held: dict[str, set[str]] = defaultdict(set)
     for pod in gated_pods(objects.pods, ownership):
         gates = " and ".join(sorted({each.name for each in pod.spec.scheduling_gates or ()} - {HOLD_GATE}))
@@ -189,7 +192,3 @@ def _of_queue(labels: Mapping[str, str] | None) -> str:
 
 def _count(words: str, names: set[str]) -> str:
     return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({counted(names)})"
-
-
-def _they(names: set[str]) -> str:
-    return "they make" if len(names) > 1 else "it makes"

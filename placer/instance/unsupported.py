@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
     from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
-    from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
+    from placer.kube.pod import PodAffinity, PodManifest, PodSpec
 
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
@@ -53,7 +53,8 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
+        specs = ((key, claim.spec) for key, claim in self._claims.items())
+        exclusive = {key for key, spec in specs if spec is not None and _ONE_POD in (spec.access_modes or ())}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -96,20 +97,12 @@ class Volumes:
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
     """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
-        name = _claim_name(pod, volume)
-        if name is not None:
-            kind = "ephemeral" if volume.ephemeral is not None else "persistentVolumeClaim"
-            yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, name)
-
-
-def _claim_name(pod: PodManifest, volume: VolumeEntry) -> str | None:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
-
-
-def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
-    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
+        claim, field_name = volume.persistent_volume_claim, f"spec.volumes[{volume.name or ''}]"
+        if volume.ephemeral is not None:
+            name = claim.claim_name if claim is not None else f"{pod.name}-{volume.name}"
+            yield f"{field_name}.ephemeral", Key(pod.namespace, name)
+        elif claim is not None:
+            yield f"{field_name}.persistentVolumeClaim", Key(pod.namespace, claim.claim_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +169,12 @@ def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
     """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none."""
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup: a gang without a name"
-    elif jobs and (job := _job_of(pod)) in jobs:
-        yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
-
-
-def _job_of(pod: PodManifest) -> Key | None:
-    owner = controller(pod.metadata)
-    if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
-        return None
-    return Key(pod.namespace, owner.name)
+        return
+    owner = controller(pod.metadata) if jobs else None
+    if owner is not None and (owner.kind, owner.api_version.rpartition("/")[0]) == ("Job", "batch"):
+        job = Key(pod.namespace, owner.name)
+        if job in jobs:
+            yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
 
 
 def text_bytes(metadata: Metadata) -> int:
@@ -226,13 +216,9 @@ def _own(pod: PodManifest) -> Iterator[str]:
             yield f"spec.topologySpreadConstraints[{index}]: DoNotSchedule without a topologyKey"
     for claim in spec.resource_claims or ():
         yield f"spec.resourceClaims[{claim.name or ''}]: devices allocated by claim"
-    for name in _sysctls(spec):
-        yield from _unsafe(name)
-
-
-def _unsafe(sysctl: str) -> Iterator[str]:
-    if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
-        yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
+    for sysctl in _sysctls(spec):
+        if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
+            yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:

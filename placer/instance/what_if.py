@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState, SubGroup
-from placer.instance.numa import NumaZone
 from placer.instance.problem import group_of_one
 from placer.quantity import Resources
+
+_Part = TypeVar("_Part", Group, SubGroup)
 
 
 def released(instance: Instance, gone: Collection[Key]) -> Instance:
@@ -29,20 +31,14 @@ def released(instance: Instance, gone: Collection[Key]) -> Instance:
             touched[group].append(key)
     for name, left in touched.items():
         group_left, away = groups[name], frozenset(left)
-        parts = tuple(_part_released(part, away) for part in group_left.sub_groups)
-        bound, pending = _released(group_left, away)
-        groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
+        parts = tuple(_released(part, away) for part in group_left.sub_groups)
+        groups[name] = replace(_released(group_left, away), sub_groups=parts)
     return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
 
 
-def _part_released(part: SubGroup, away: frozenset[Key]) -> SubGroup:
-    bound, pending = _released(part, away)
-    return replace(part, bound=bound, pending=pending)
-
-
-def _released(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    gone = away.intersection(part.bound)
-    return _but(part.bound, gone), tuple(sorted({*part.pending, *gone}))
+def _released(part: _Part, away: frozenset[Key]) -> _Part:
+    gone: frozenset[Key] = away.intersection(part.bound)
+    return replace(part, bound=_but(part.bound, gone), pending=tuple(sorted({*part.pending, *gone})))
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
@@ -98,9 +94,12 @@ def without(instance: Instance, pods: Collection[Key]) -> Instance:
 def _fewer(group: Group, pods: Collection[Key]) -> Group:
     if not any(key in pods for key in (*group.pending, *group.bound)):
         return group
-    parts = (replace(each, pending=_but(each.pending, pods), bound=_but(each.bound, pods)) for each in group.sub_groups)
-    pending, bound = _but(group.pending, pods), _but(group.bound, pods)
-    return replace(group, pending=pending, bound=bound, sub_groups=tuple(parts))
+    parts = tuple(_less(each, pods) for each in group.sub_groups)
+    return replace(_less(group, pods), sub_groups=parts)
+
+
+def _less(part: _Part, pods: Collection[Key]) -> _Part:
+    return replace(part, pending=_but(part.pending, pods), bound=_but(part.bound, pods))
 
 
 def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
@@ -118,10 +117,9 @@ def with_free_zones(node: Node) -> Node:
     """A node on whose NUMA zones nothing runs: all allocatable amounts are available."""
     if node.numa is None:
         return node
-    zones = tuple(replace(zone, available=_all_free(zone)) for zone in node.numa.zones)
-    return replace(node, numa=replace(node.numa, zones=zones))
-
-
-def _all_free(zone: NumaZone) -> Resources:
-    names = {*zone.available, *zone.allocatable}
-    return Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
+    zones = []
+    for zone in node.numa.zones:
+        names = {*zone.available, *zone.allocatable}
+        free = Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
+        zones.append(replace(zone, available=free))
+    return replace(node, numa=replace(node.numa, zones=tuple(zones)))

@@ -171,7 +171,8 @@ def lowest_set(
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
+        zones = held or range(below) if len(held) < 2 else ()
+        return next(((zone,) for zone in zones if all(rooms[zone][name] >= need[name] for name in need)), None)
     if not _largest_suffice(rooms[:below], need, width):
         return None
     for highest in range(max([width - 1, *held]), below):
@@ -180,16 +181,6 @@ def lowest_set(
         if found is not None:
             return (*found, highest)
     return None
-
-
-def _lowest_zone(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
-) -> tuple[int, ...] | None:
-    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
-
-
-def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
-    return all(room[name] >= amount for name, amount in need.items())
 
 
 def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:
@@ -205,7 +196,10 @@ def aligned_resources(node: NumaNode) -> tuple[str, ...]:
     """Resources that a kubelet aligns, sorted: cpu, memory, hugepages and devices that a zone lists."""
     if node.policy == "none":
         return ()
-    return tuple(sorted(name for name in node.lists if _native(name) or is_device(name)))
+    native = (CPU, "memory")
+    return tuple(
+        sorted(name for name in node.lists if name in native or name.startswith(HUGE_PAGES) or is_device(name))
+    )
 
 
 def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
@@ -271,10 +265,6 @@ def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) 
         for name in resources
         if requests[name] and (is_device(name) or (demand.pinned and (name != CPU or requests[name] % 1000 == 0)))
     }
-
-
-def _native(resource: str) -> bool:
-    return resource in (CPU, "memory") or resource.startswith(HUGE_PAGES)
 
 
 def _amounts(amounts: Mapping[str, int], names: Iterable[str]) -> str:
