@@ -1,13 +1,15 @@
-"""Everything placer raises on purpose::
+"""Everything placer raises on purpose.
 
-PlacerError                 exit code
-├── UsageError                  2      the call's words are off
-├── BadInstance                 3      the input cannot be used; carries every fault
-│   └── StrictFindings          3      findings, under --strict
-├── NothingFound                4      a method that shows only its own answers had none in time
-├── PolicyFailed                1      a bug: a policy that mimics another scheduler broke down
-├── ClusterError                6      the cluster refused or did not answer
-└── VerificationFailed          1      a bug: an answer broke a rule
+::
+
+    PlacerError                 exit code
+    ├── UsageError                  2      the call's words are off
+    ├── BadInstance                 3      the input cannot be used; carries every fault
+    │   └── StrictFindings          3      findings, under --strict
+    ├── NothingFound                4      a method that shows only its own answers had none in time
+    ├── PolicyFailed                1      a bug: a policy that mimics another scheduler broke down
+    ├── ClusterError                6      the cluster refused or did not answer
+    └── VerificationFailed          1      a bug: an answer broke a rule
 """
 
 from __future__ import annotations

@@ -33,9 +33,8 @@ def app_group_statuses(
 
     ``app_groups`` and ``pods`` must be complete; ``now`` has a time zone.
     """
-    written = sorted(
-        app_groups, key=lambda each: each.group == APP_GROUP_API
-    )  # the group in use wins over an older one
+    # The group in use wins over an older one.
+    written = sorted(app_groups, key=lambda each: each.group == APP_GROUP_API)
     all_pods = list(pods)
     members = read_app_group_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
     inside: dict[Key, list[PodManifest]] = {Key(each.namespace, each.name): [] for each in written}
@@ -58,18 +57,18 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
     started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
-    calculated = before.topology_calculation_time if _is_same_order(before, order) else None
+    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
+    is_same = stands == {each["workload"].get("selector") or each["workload"]["name"]: each["index"] for each in order}
+    calculated = before.topology_calculation_time if is_same else None
     status: Document = {
-        "runningWorkloads": sum(_runs(pod) for pod in present),
+        "runningWorkloads": sum(
+            pod.status is not None and pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+            for pod in present
+        ),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }
     return status if started is None else status | {"scheduleStartTime": timestamp(started)}
-
-
-def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
-    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
-    return stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
 
 
 def _topology_order(app_group: AppGroupManifest) -> list[Document]:
@@ -78,14 +77,10 @@ def _topology_order(app_group: AppGroupManifest) -> list[Document]:
     for dependency in application.app_group.dependencies:
         calls.setdefault(dependency.origin, []).append(dependency.destination)
     found = sort_workloads(application.spec.topology_sorting_algorithm, application.app_group.workloads, calls)
-    references = _references(app_group)
-    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
-
-
-def _references(app_group: AppGroupManifest) -> dict[str, AppGroupWorkload]:
     listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
     called = [each.workload for one in listed for each in one.dependencies or ()]
-    return {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
+    references = {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
+    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
 
 
 def _document(workload: AppGroupWorkload) -> Document:
@@ -97,11 +92,6 @@ def _document(workload: AppGroupWorkload) -> Document:
         "selector": workload.selector,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _runs(pod: PodManifest) -> bool:
-    phase = pod.status.phase if pod.status is not None else None
-    return phase == "Running" and pod.metadata.deletion_timestamp is None
 
 
 def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:

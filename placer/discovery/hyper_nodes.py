@@ -71,7 +71,10 @@ def _names(found: Discovery, findings: Findings) -> dict[str, str]:
             named[domains[0]] = plain
             continue
         for domain in domains:
-            named[domain] = plain if domain == plain else _hashed(plain, domain, taken)
+            named[domain], length = plain, _HASH
+            while domain != plain and named[domain] in taken:
+                named[domain] = _with_hash(plain, domain, length)
+                length += 1
             taken.add(named[domain])
         told = ", ".join(f"{shown(domain)} is {named[domain]}" for domain in domains)
         findings.add("DomainNamesCollide", f"HyperNode {plain}", f"{len(domains)} domains come to {plain}: {told}")
@@ -83,13 +86,6 @@ def _plain(name: str) -> str:
     clean = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
     plain = ".".join(part for part in clean if part) or "domain"
     return plain if len(plain) <= _LONGEST else _with_hash(plain, name, _HASH)
-
-
-def _hashed(plain: str, name: str, taken: set[str]) -> str:
-    length = _HASH
-    while (made := _with_hash(plain, name, length)) in taken:
-        length += 1
-    return made
 
 
 def _with_hash(plain: str, name: str, length: int) -> str:

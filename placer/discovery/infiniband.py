@@ -227,13 +227,12 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = _new_name(own or self._named(switches), level, self.domains)
-        hosts = self._hosts(switches) if level == 1 else set()
+        name = (own or self._named(switches))[0]
+        if name in self.domains:
+            name = f"{name}-tier{level}"
+        hosts = {host for each in switches for host in self._joined.on[each]} if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
-
-    def _hosts(self, switches: Sequence[str]) -> set[str]:
-        return {host for each in switches for host in self._joined.on[each]}
 
     def _named(self, switches: Iterable[str]) -> list[str]:
         return sorted((self._names[each] for each in switches), key=natural)
@@ -247,10 +246,6 @@ def _discovery(levels: _Levels, findings: Findings, others: int) -> Discovery:
         notes.append(f"{counted(others, 'channel adapter')} in hosts that are no nodes: left out")
     tree = _with_tiers(tree_from(levels.domains), tiers)
     return Discovery(tree, titles=titles, findings=findings.all(), notes=tuple(notes))
-
-
-def _new_name(names: Sequence[str], level: int, taken: Mapping[str, object]) -> str:
-    return names[0] if names[0] not in taken else f"{names[0]}-tier{level}"
 
 
 def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterator[str]:

@@ -7,7 +7,7 @@ One rack name in two rows makes two racks and the finding ``LabelInTwoDomains``;
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from placer.discovery.discovery import Discovery
 from placer.errors import BadInstance, Fault, UsageError
@@ -86,16 +86,12 @@ def _note_ambiguous(key: str, wider: Sequence[str], nodes: Mapping[str, Node], f
             places[value][tuple(node.labels.get(each, "") for each in wider)].add(f"Node {name}")
     for value, found in places.items():
         if len(found) > 1:
-            told = "; ".join(f"{_path(wider, path)}: {counted(names)}" for path, names in sorted(found.items()))
+            told = "; ".join(f"{_words(wider, path)}: {counted(names)}" for path, names in sorted(found.items()))
             subject = f"label {key}={value}"
             message = f"{subject} names {len(found)} domains, one for each of {told}"
             findings.add("LabelInTwoDomains", subject, message)
 
 
-def _path(keys: Sequence[str], values: Sequence[str]) -> str:
-    return ", ".join(_words(keys, values))
-
-
-def _words(keys: Sequence[str], values: Sequence[str]) -> Iterator[str]:
-    for key, value in zip(keys, values, strict=True):
-        yield f"{key}={value}" if value else f"no {key}"
+def _words(keys: Sequence[str], values: Sequence[str]) -> str:
+    pairs = zip(keys, values, strict=True)
+    return ", ".join(f"{key}={value}" if value else f"no {key}" for key, value in pairs)

@@ -53,7 +53,7 @@ class _Reading:
         told = ",".join(map(str, sizes))
         numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
         base = numbers[0] if len(numbers) == len(sizes) else 0
-        if not base or not all(_power(each, base) for each in numbers):
+        if not base or not all(_is_power(each, base) for each in numbers):
             self.fault(place, shown(told), "the size of a block, and then that times powers of two")
         elif sorted(set(numbers)) != numbers:
             self.fault(place, shown(told), "sizes that grow")
@@ -68,7 +68,7 @@ class _Reading:
         return discover_switches([*self.records, *_joined(self.records, self.sizes)], self.source)
 
 
-def _power(size: int, base: int) -> bool:
+def _is_power(size: int, base: int) -> bool:
     return size % base == 0 and (size // base) & (size // base - 1) == 0
 
 

@@ -51,15 +51,11 @@ def _instance(entry: object, place: str, source: str, faults: list[Fault]) -> _G
     if isinstance(entry, dict):
         host, layers = entry.get("id"), entry.get("network_layers") or []
         accelerator = (entry.get("attributes") or {}).get("nvlink") or ""
-        if _are_texts(host, accelerator, layers):
+        texts = (host, accelerator, *(layers if isinstance(layers, list) else [None]))
+        if host and all(isinstance(each, str) for each in texts):
             return _GraphHost(str(host), tuple(each for each in layers if each), accelerator, place)
     faults.append(Fault(source, None, "", place, shown(repr(entry)), "id and network_layers, which are texts"))
     return None
-
-
-def _are_texts(host: object, accelerator: object, layers: object) -> bool:
-    listed = layers if isinstance(layers, list) else [None]
-    return bool(host) and all(isinstance(each, str) for each in (host, accelerator, *listed))
 
 
 def _wide(found: Sequence[_GraphHost]) -> set[str]:

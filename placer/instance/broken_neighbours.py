@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key, label_word
 from placer.instance.neighbours import Neighbours
-from placer.instance.pod_index import CountedDomains, PodIndex, domain_of, pairs_apart
+from placer.instance.pod_index import CountedDomains, PodIndex, by_domain, domain_of, pairs_apart
 from placer.instance.problem import Instance, Pod, PodState
 
 Asked = TypeVar("Asked")
+_node = attrgetter("node")
 
 
 def _asking(
@@ -50,8 +52,8 @@ def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
     for term, pods in asking.items():
         key, matched = term.topology_key, index.matching(term.pods)
         if (key, id(matched)) not in meanings:
-            meanings[key, id(matched)] = _by_domain(instance, key, matched)
-        having, meant = _by_domain(instance, key, pods), meanings[key, id(matched)]
+            meanings[key, id(matched)] = by_domain(instance.nodes, key, matched, _node)
+        having, meant = by_domain(instance.nodes, key, pods, _node), meanings[key, id(matched)]
         for value in sorted(having.keys() & meant.keys()):
             pairs = pairs_apart(having[value], meant[value])
             if pairs:
@@ -60,19 +62,10 @@ def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
                 yield f"Pod {first}", f"{message} apart that are in one domain, {key}={label_word(value)}"
 
 
-def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
-    found: dict[str, list[Key]] = defaultdict(list)
-    for pod in pods:
-        value = domain_of(instance.nodes, pod.node, key)
-        if value is not None:
-            found[value].append(pod.key)
-    return found
-
-
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per constraint of bound pods: their fullest domain, more than maxSkew beyond the emptiest."""
     asking, index = _asking(instance, lambda asked: asked.spread)
-    domains = CountedDomains(instance.nodes, index, lambda pod: pod.node)
+    domains = CountedDomains(instance.nodes, index, _node)
     for limit, pods in asking.items():
         counts = domains.counts(limit)
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0

@@ -159,6 +159,18 @@ def domain_of(nodes: Mapping[str, Node], name: str | None, key: str) -> str | No
     return node.labels.get(key) if node is not None else None
 
 
+def by_domain(
+    nodes: Mapping[str, Node], key: str, pods: Iterable[Pod], node_of: Callable[[Pod], str | None]
+) -> dict[str, list[Key]]:
+    """Value of a node's label to the pods there."""
+    found: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        value = domain_of(nodes, node_of(pod), key)
+        if value is not None:
+            found[value].append(pod.key)
+    return found
+
+
 def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
     """How many pairs of distinct pods have one owner of a term and one that it means."""
     one, other = set(owners), set(matched)

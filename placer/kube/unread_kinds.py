@@ -61,6 +61,12 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
     return UnreadWorkload(group, kind, *names, queue, suspended, labels, annotations)
 
 
+def extended_resource(device_class: Mapping[str, Any]) -> str:
+    """Resource that a DeviceClass serves; empty: none."""
+    name = _part(device_class, "spec").get("extendedResourceName")
+    return name if isinstance(name, str) else ""
+
+
 def _has_ended(status: Mapping[str, Any]) -> bool:
     conditions = status.get("conditions")
     for each in conditions if isinstance(conditions, list) else ():

@@ -37,21 +37,8 @@ class _Refused(Exception):
         self.expected = expected
 
 
-class _Budget:
-    def __init__(self) -> None:
-        self.json = JSON_TEXT
-        self.yaml = YAML_TEXT
-
-    def check(self, length: int, *, is_json: bool) -> None:
-        if length > (self.json if is_json else self.yaml):
-            kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
-            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
-
-    def take(self, length: int, *, is_json: bool) -> None:
-        if is_json:
-            self.json -= length
-        else:
-            self.yaml -= length
+#: Whether text is JSON to the bytes of it that are left.
+_Budget = dict[bool, int]
 
 
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
@@ -61,7 +48,7 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
     standard input; a text is taken as it is. ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
-    budget = _Budget()
+    budget = {True: JSON_TEXT, False: YAML_TEXT}
     texts = []
     for name, found in _files(paths, log):
         try:
@@ -106,7 +93,7 @@ def _read(name: str, budget: _Budget) -> bytearray:
     _check_encoding(data)
     if data.startswith(BOM):
         del data[: len(BOM)]
-    budget.take(len(data), is_json=looks_like_json(data))
+    budget[looks_like_json(data)] -= len(data)
     return data
 
 
@@ -118,7 +105,9 @@ def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
     for piece in pieces:
         data += piece
         is_json = is_json or looks_like_json(data[:_PIECE])
-        budget.check(len(data), is_json=is_json)
+        if len(data) > budget[is_json]:
+            kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
+            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
     return data
 
 

@@ -454,15 +454,12 @@ class _Splitter:
         self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
-        if self._text.is_json and not self._is_flow_yaml():
+        if self._text.is_json and not _FLOW_YAML.match(self._text.data):
             self._json()
         else:
             self._probe = probe
             self._yaml()
         return not self._stopped
-
-    def _is_flow_yaml(self) -> bool:
-        return _FLOW_YAML.match(self._text.data) is not None
 
     def _torn(self, field: str, found: str, expected: str) -> None:
         self.means_objects = True

@@ -280,12 +280,6 @@ def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
-    text: str
-    values: int
-
-
 class _YamlReader:
     def __init__(self, text: bytes) -> None:
         self._loader = _Loader(text)
@@ -306,7 +300,7 @@ class _YamlReader:
             if event.__class__ is yaml.DocumentStartEvent:
                 self._out: list[str] = []
                 self._items: list[int] = []
-                self._anchors: dict[str, _Anchored] = {}
+                self._anchors: dict[str, tuple[str, int]] = {}  # to text and number of values
                 mark: Any = event.start_mark
                 self._unit_start: int | None = mark.index
                 self._value(self._get(), 0)
@@ -486,7 +480,7 @@ class _YamlReader:
     # Anchors, aliases, merge keys
 
     def _keep(self, event: _Event, text: str, values: int) -> None:
-        self._anchors[event.anchor] = _Anchored(text, values)
+        self._anchors[event.anchor] = text, values
         self._take_text(len(text), event)
 
     def _take_text(self, length: int, event: _Event) -> None:
@@ -500,11 +494,12 @@ class _YamlReader:
         if anchored is None:
             expected = "an anchor of that name, complete before the alias"
             raise self._error(event, f"the alias *{shown(event.anchor)}", expected)
-        self._expanded_values += anchored.values
+        text, values = anchored
+        self._expanded_values += values
         if self._expanded_values > ALIAS_VALUES:
             raise self._error(event, f"more than {ALIAS_VALUES} values behind aliases", f"at most {ALIAS_VALUES}")
-        self._take_text(len(anchored.text), event)
-        self._out.append(anchored.text)
+        self._take_text(len(text), event)
+        self._out.append(text)
 
     def _merged(self, depth: int) -> str:
         start = len(self._out)

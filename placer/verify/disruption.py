@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from placer.disruption import Disruption, in_the_way
 from placer.instance import Key, Pod, PodState
@@ -198,7 +198,11 @@ def order(disruption: Disruption) -> Iterator[Violation]:
     yield from _once_each("goes", goes, disruption.gone)
     yield from _once_each("is bound", comes, disruption.outcome.placement.node_of.keys())
     went = dict(reversed(goes))
-    yield from _too_early(disruption, went, dict(reversed(comes)))
+    came = dict(reversed(comes))
+    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
+        if came[key] < went[key]:
+            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
+            yield Violation("D5", (pod_name(key),), 1, message)
     for unit in disruption.units:
         times = Counter(went[key] for key in unit.pods if key in went)
         late = times.total() - times[min(times, default=0)]
@@ -206,13 +210,6 @@ def order(disruption: Disruption) -> Iterator[Violation]:
             message = f"{unit.name} goes as one, and {count_of(late, 'pod')} of it in a later step than the others"
             yield Violation("D5", (unit.name,), late, message)
     yield from _moments(disruption)
-
-
-def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Key, int]) -> Iterator[Violation]:
-    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
-        if came[key] < went[key]:
-            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
-            yield Violation("D5", (pod_name(key),), 1, message)
 
 
 def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]) -> Iterator[Violation]:
@@ -235,19 +232,14 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
         outcome = Outcome(released(disruption.instance, gone), Placement.of(bound))
-        if number < len(steps):
-            yield from _without_room(outcome, number)
+        for rule in (capacity, queue, bandwidth) if number < len(steps) else ():
+            for each in rule(outcome):
+                yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
         alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
             yield Violation("D5", (pod_name(key),), 1, message)
         told |= alone
-
-
-def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
-    for rule in (capacity, queue, bandwidth):
-        for each in rule(outcome):
-            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:
@@ -258,15 +250,11 @@ def without_affinity(outcome: Outcome) -> set[Key]:
             asking[pod.neighbours.affinity].append(pod)
     found: set[Key] = set()
     for terms, pods in asking.items():
-        there = _kept_near(outcome, terms)
+        meant = outcome.neighbours.matching_all(term.pods for term in terms)
+        near = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+        there = {(key, value) for key, value in near if value is not None}  # a node without the label is in none
         found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
     return found
-
-
-def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
-    meant = outcome.neighbours.matching_all(term.pods for term in terms)
-    found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
-    return {(key, value) for key, value in found if value is not None}
 
 
 def _runs(outcome: Outcome, pod: Pod) -> bool:

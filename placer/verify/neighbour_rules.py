@@ -13,7 +13,7 @@ from placer.instance import Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
 from placer.instance.neighbours import AffinityTerm, SpreadLimit
-from placer.instance.pod_index import CountedDomains, domain_of, owners_of_terms, pairs_apart
+from placer.instance.pod_index import CountedDomains, by_domain, domain_of, owners_of_terms, pairs_apart
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, pod_name
@@ -109,6 +109,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
 
 def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
     """Terms that mean the same pods share one look-up."""
+    nodes = outcome.instance.nodes
     meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
     pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
     for term, owners in owners_of_terms(pods).items():
@@ -116,17 +117,8 @@ def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]
         if any(pod.key in outcome.new for pod in chain(owners, matched)):
             place = term.topology_key, id(matched)
             if place not in meanings:
-                meanings[place] = _by_domain(outcome, term, matched)
-            yield term, _by_domain(outcome, term, owners), meanings[place]
-
-
-def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = defaultdict(list)
-    for pod in pods:
-        value = domain_of(outcome.instance.nodes, outcome.node_of(pod), term.topology_key)
-        if value is not None:
-            found[value].append(pod.key)
-    return found
+                meanings[place] = by_domain(nodes, term.topology_key, matched, outcome.node_of)
+            yield term, by_domain(nodes, term.topology_key, owners, outcome.node_of), meanings[place]
 
 
 def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
