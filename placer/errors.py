@@ -27,8 +27,7 @@ from placer.legible import legible
 class Fault:
     """One thing wrong with the input: what was found in a field, and what was expected.
 
-    ``file``: ``-`` is standard input. ``document``: of the file, from 1; None: the file as a whole. ``object``: ``Kind
-    namespace/name`` as far as it could be read. ``field``: a path, or ``line 3, column 7``.
+    ``document``: of the file, from 1; None: the whole file. ``object``: ``Kind namespace/name``.
     """
 
     file: str
@@ -70,7 +69,7 @@ class BadInstance(PlacerError):
         super().__init__(self.told())
 
     def told(self, most: int | None = None) -> str:
-        """Report how many faults there are and the first of them, ``most`` at most; None: all."""
+        """Report how many faults there are and the first ``most`` of them."""
         count = len(self.faults)
         head = "1 fault in the input" if count == 1 else f"{count:,} faults in the input"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults[:most]), *_rest(count, most)])
@@ -80,7 +79,7 @@ class BadInstance(PlacerError):
 
 
 class StrictFindings(BadInstance):
-    """The input has findings and the caller asked for none (``--strict``): their codes are the fields of the faults."""
+    """The input has findings under ``--strict``: their codes are the fields of the faults."""
 
     def told(self, most: int | None = None) -> str:
         """The findings as they are reported without ``--strict``."""
@@ -92,7 +91,7 @@ class StrictFindings(BadInstance):
 
 
 def finding_text(code: str, subject: str, message: str) -> str:
-    """Code and message in one line, with the object between them where the message does not name it."""
+    """Code and message in one line, with the object where the message does not name it."""
     named = re.search(rf"(?<![\w./-]){re.escape(subject)}(?![\w/-]|\.\w)", message)
     return legible(f"{code} {message}" if named else f"{code} {subject}: {message}")
 
@@ -104,7 +103,7 @@ class NothingFound(PlacerError):
 
 
 class PolicyFailed(PlacerError):
-    """A policy that mimics another scheduler broke down: a bug in placer, of that policy alone."""
+    """A policy that mimics another scheduler broke down: a bug in placer."""
 
     @classmethod
     def of(cls, policy: str, error: Exception) -> PolicyFailed:

@@ -1,4 +1,4 @@
-"""GPUs of pods and nodes: which resources they are, and how broken up the free ones are."""
+"""GPUs of pods and nodes, and how broken up the free ones are."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def gpus_placed(outcome: Outcome) -> int:
 
 
 def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
-    """How many more pods of 1, 2, 4 and 8 GPUs fit after a placement; empty where there are no GPUs.
-
-    Of nodes that are ready and not cordoned; kinds of GPUs on one node are counted apart.
-    """
+    """How many more pods of 1, 2, 4 and 8 GPUs fit on usable nodes after a placement, kinds counted apart."""
     free = list(_free(outcome))
     if not free:
         return ()

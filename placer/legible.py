@@ -1,8 +1,6 @@
 """Text from objects, made fit for a terminal: shown, and never obeyed.
 
-Any text of a user may hold sequences that move the cursor, hide output or turn the order of letters round.
-:func:`legible` makes sentences and cells; :func:`safe_lines` guards standard output, standard error and consoles once
-more; :func:`styled` is the way round it for a console's own sequences.
+:func:`legible` makes sentences and cells; :func:`safe_lines` guards all output once more.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ def shown(text: str, most: int = 80) -> str:
 
 
 def styled(stream: Any) -> Any:
-    """The stream for a console, which has made what it prints legible and writes sequences of its own."""
+    """The stream for a console that writes sequences of its own."""
     return getattr(stream, "styled", stream)
 
 
@@ -53,7 +51,7 @@ def _escaped(character: str) -> str:
 
 
 def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
-    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
+    """Find the known word that is most like another, if any is at least so much like it."""
     from difflib import get_close_matches
 
     if len(word) > _LONGEST:
@@ -64,6 +62,6 @@ def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
 
 
 def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
-    """Name the known word that may be meant by one that is not known; empty where none is like it."""
+    """Name the known word that may be meant by an unknown one."""
     like = alike(word, known, least)
     return f"; found like it: {like}" if like not in (None, word) else ""

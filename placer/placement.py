@@ -100,8 +100,7 @@ Score = tuple[Value, ...]
 def better(one: Score, other: Score) -> bool:
     """Whether ``one`` is strictly better than ``other``: the first value that differs decides.
 
-    A priority that only one of the two evicts something of counts 0 for the other. Scores of different instances or
-    policies raise ValueError.
+    Of a priority that only one evicts something of, the other has 0. Scores of different instances raise ValueError.
     """
     priorities = {each.priority or 0 for each in (*one, *other) if each.name in LOSSES}
     for mine, theirs in zip(_comparable(one, priorities), _comparable(other, priorities), strict=True):
@@ -113,7 +112,7 @@ def better(one: Score, other: Score) -> bool:
 
 
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
-    """Whether a score evicts something above a value, of a priority that is not in the known values: there it is 0."""
+    """Whether a score evicts something above a value, of a priority that is not in the known values."""
     lost = _losses(score) - {each.priority or 0 for each in known if each.name in LOSSES}
     if value.name in LOSSES:
         return any(priority > (value.priority or 0) for priority in lost)

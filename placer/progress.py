@@ -28,10 +28,10 @@ _REFRESH = 4
 
 
 class Progress:
-    """A line on standard error that lives as long as the ``with`` block; where that is no terminal, nothing or lines.
+    """A line on standard error that lives as long as the ``with`` block; where that is no terminal, nothing or
+    ``lines``.
 
-    ``began``: of ``time.monotonic()``. ``limit``: seconds of the whole call. ``lines``: as in a notebook: write a line
-    for each phase, at most one a second.
+    ``began``: of ``time.monotonic()``. ``limit``: seconds of the whole call.
     """
 
     def __init__(self, *, quiet: bool, began: float, limit: float | None, lines: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Kubernetes quantities, exactly, both ways; and integer resource vectors.
 
-Sums are made of integer *nano-units* (10^-9), the finest step of the API; only the finished sum becomes milli-cpu, or
-whole units. Source: apimachinery ``pkg/api/resource/quantity.go``; component-helpers.
+Sums are made of integer *nano-units* (10^-9), as in apimachinery ``pkg/api/resource/quantity.go``; only the finished
+sum becomes milli-cpu, or whole units.
 """
 
 from __future__ import annotations

@@ -31,17 +31,15 @@ def read(
     set_: Sequence[str] = (),
     lenient: bool = False,
 ) -> Instance:
-    """Read an instance.
+    """Read an instance; all ``paths`` together are one.
 
-    ``paths``: files, folders (searched recursively) and ``-`` for standard input, or texts; all of them together are
-    one instance. ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any, or of a cluster's snapshot
-    those that it was taken for. ``lenient``: objects that cannot be read are findings. Of a snapshot only workloads
-    that ``with_`` adds are expanded.
+    ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any, or those of the snapshot. ``lenient``:
+    objects that cannot be read are findings. Of a snapshot only workloads that ``with_`` adds are expanded.
 
     Raises
     ------
     BadInstance
-        Every fault of every file, with object, field, what was found and what was expected.
+        Every fault of every file.
     StrictFindings
         There are findings, and ``strict`` was asked for.
     UsageError
@@ -64,10 +62,7 @@ def read(
 def read_expansion(
     paths: Sequence[str | Path], *, scheduler_name: str | None = None, strict: bool = False
 ) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Read workloads and make the PodGroups and Pods that their controllers would make; parameters as of :func:`read`.
-
-    Returns whole Kubernetes objects, PodGroups first, and findings.
-    """
+    """Make the PodGroups and Pods that controllers would make of workloads: whole objects, and findings."""
     from placer.instance.expansion import documents, expand
     from placer.instance.findings import Findings
     from placer.instance.ignored_fields import note_managed_elsewhere
@@ -120,11 +115,7 @@ def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Findi
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Parts of a file with a placement that no judgement of it looks at.
-
-    ``unknown``: keys that neither a Placement nor a Binding has (``bindings[].foo``). ``not_judged``: keys of a
-    Placement besides the bindings. ``findings``: of each unknown key.
-    """
+    """Parts of a file with a placement that no judgement of it looks at, and findings of the unknown ones."""
 
     unknown: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()

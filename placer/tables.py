@@ -17,10 +17,7 @@ _LEAST = 8  #: characters that a column of names keeps
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: lines of its ``head``, and a text per row, made legible here.
-
-    ``text``: words, which wrap on the left at width ``most``.
-    """
+    """A column: lines of its ``head``, and a text per row; ``text`` wraps at width ``most``."""
 
     head: str
     cells: Sequence[str]
@@ -38,10 +35,7 @@ class Column:
 
 
 def tables(names: Column, columns: Sequence[Column], width: int, bold: int | None = None) -> Iterator[Table]:
-    """Put columns next to each other, in as many tables as it takes, each with the names before them.
-
-    ``bold``: index of a row that stands out.
-    """
+    """Put columns next to each other, in as many tables as it takes, each with the names first."""
     widest = max((column.width for column in columns), default=0)
     if names.width > width - _GAP - widest:  # names go on in the next line before a number is cut
         names = replace(names, text=True, most=max(_LEAST, width - _GAP - widest))

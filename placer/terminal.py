@@ -179,7 +179,7 @@ def selection(options: argparse.Namespace) -> Selection:
 
 
 def home_of(options: argparse.Namespace) -> str:
-    """Find the namespace of names without one: that of the kubeconfig's context where a cluster is read."""
+    """Find the namespace of names without one: the context's where a cluster is read."""
     from placer.instance.group_names import HOME
 
     if options.instance:
@@ -209,10 +209,7 @@ class _Edit(argparse.Action):
 
 
 class Interruptible:
-    """A block that Ctrl-C ends early: the answers that are there are printed, then :meth:`again` raises it once more.
-
-    Without any answer an interrupt passes on at once.
-    """
+    """A block that Ctrl-C ends early where it has answers; :meth:`again` raises it once more."""
 
     def __init__(self, done: Sized, count: int, noun: str) -> None:
         self._done, self._count, self._noun = done, count, noun
@@ -325,7 +322,7 @@ def _name_of(entry: Any) -> str:
 
 
 def put(documents: Any, options: argparse.Namespace, as_json: bool = False) -> None:
-    """Write objects to the file of ``-o``; without one print them, as YAML or as JSON where no format is asked for."""
+    """Write objects to the file of ``-o``, or print them, as YAML where no format is asked for."""
     if options.output not in (None, "-"):
         write(documents, options.output)
     elif options.format == "name":
@@ -368,7 +365,7 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines, in as many as a terminal needs; commands to be copied remain whole for a shell."""
+    """Print lines, wrapped; commands to be copied remain whole for a shell."""
     terminal = console()
     wraps = sys.stdout.isatty() or "COLUMNS" in os.environ
     for line in map(legible, lines):
@@ -394,7 +391,7 @@ def _wrapped_options(line: str, width: int) -> str:
 
 
 def console() -> Any:
-    """Make the console of standard output: as wide as the terminal or as ``COLUMNS`` says, else of a fixed width."""
+    """Make the console of standard output, of the terminal's width, of ``COLUMNS``, or a fixed one."""
     from rich.console import Console
     from rich.segment import Segment
 

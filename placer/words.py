@@ -1,4 +1,4 @@
-"""The words that people read for the keys of Placements (models/glossary.md): values, amounts, who proved a bound."""
+"""The words that people read for the keys of Placements (models/glossary.md)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def prover_word(by: str) -> str:
 
 
 def amount_digits(*amounts: int | None) -> int:
-    """Digits after the point that tell different amounts (micro-nodes) apart, and any of them from 0; at least one."""
+    """Digits after the point that tell amounts (micro-nodes) apart from each other and from 0; at least one."""
     told = {amount for amount in amounts if amount is not None} | {0}
     enough = (n for n in range(1, _MOST_DIGITS) if len({f"{each / 1e6:.{n}f}" for each in told}) == len(told))
     return next(enough, _MOST_DIGITS)
@@ -123,7 +123,7 @@ class NamedThing:
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """A list of such things: each reader gets the names of their own, and how many others there are of which priority.
+    """Such things: each reader gets the names of their own, and how many others there are of which priority.
 
     Examples
     --------
@@ -168,8 +168,6 @@ class Owned:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of which readers in one Namespace get nothing that belongs to another: one source of several texts.
-
-    It has no place in an f-string, which would have all readers get the text for operators.
 
     Examples
     --------

@@ -1,7 +1,6 @@
 """Texts that controllers of KEP-260 and Volcano would write: pure functions from objects to a status or a spec.
 
-Where those controllers differ from their users' expectations, each module does the expected and says so. Callers give
-the time; a result without news equals the text in the object.
+Callers give the time; a result without news equals the text in the object.
 """
 
 from placer.controllers.app_group import app_group_status, app_group_statuses

@@ -1,8 +1,7 @@
 """Status of an AppGroup: the order of its workloads, and its progress.
 
-Differences from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2): the order is that of the algorithm,
-keyed by selector, of the present spec, and has workloads without dependencies; ``scheduleStartTime`` is set; the spec
-is not sorted.
+Unlike in the shipped controller (diktyo-io/appgroup-controller, 7c96ee2) the order is keyed by selector, of the present
+spec, and whole.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ def app_group_statuses(
     replica_sets: Iterable[ReplicaSetManifest],
     now: datetime,
 ) -> dict[Key, Document]:
-    """Status of every AppGroup by namespace and name, sorted, each as of :func:`app_group_status`.
-
-    ``app_groups`` and ``pods`` must be complete; ``now`` has a time zone.
-    """
+    """Status of every AppGroup by namespace and name, sorted; ``app_groups`` and ``pods`` must be complete."""
     # The group in use wins over an older one.
     written = sorted(app_groups, key=lambda each: each.group == APP_GROUP_API)
     all_pods = list(pods)
@@ -47,11 +43,9 @@ def app_group_statuses(
 
 
 def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
-    """Status of one AppGroup with its pods, as Kubernetes writes it; ``now`` has a time zone.
+    """Status of one AppGroup with its pods; ``now`` has a time zone.
 
-    ``runningWorkloads`` are pods in phase Running that are not being deleted. ``scheduleStartTime`` is when the first
-    pod got its node; it is kept. ``topologyOrder`` is sorted by selector, as the TopologicalSort plugin searches it;
-    with a circle it is the order of the spec.
+    ``scheduleStartTime`` is kept. ``topologyOrder`` is sorted by selector, as the TopologicalSort plugin searches it.
     """
     present = list(pods)
     before = app_group.status or AppGroupStatus()

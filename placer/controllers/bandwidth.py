@@ -1,4 +1,4 @@
-"""How much of each link's bandwidth running pods take, counted anew from the pods that are there."""
+"""Bandwidth of each link that running pods take, counted anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from placer.instance.network_topologies import areas_of
 
 
 def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
-    """Link to the bit/s that pods with a node take, those being deleted included (C9); an unused link is absent."""
+    """Link to the bit/s that pods with a node take, terminating ones included (C9)."""
     network = Network(Key("", ""), areas_of(instance.nodes))
     taken: Counter[Link] = Counter()
     for key, group in instance.app_groups.items():

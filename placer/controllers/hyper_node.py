@@ -1,7 +1,6 @@
-"""Status of a HyperNode: how many nodes are in it, and whether it is as it was meant.
+"""Status of a HyperNode: how many nodes are in it at any depth, and whether it is sound.
 
-Differences from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``): ``nodeCount`` is the number of
-existing nodes at any depth, not of names of members, and there is a condition.
+Unlike Volcano's controller (1.15.1, ``pkg/controllers/hypernode``) it counts nodes, not members.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ Document = Mapping[str, Any]
 
 
 def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: datetime) -> dict[str, dict[str, Any]]:
-    """HyperNode to its status; ``written`` are the objects in the form of their JSON, ``now`` has a time zone.
+    """HyperNode to its status; ``written`` are the objects as JSON, ``now`` has a time zone.
 
-    ``nodeCount`` is left out where it is not in the tree. The condition ``placer.dev/Consistent`` has the code of the
-    first finding, or ``BrokenBelow``; its time is kept as long as its status is.
+    The condition ``placer.dev/Consistent`` has the code of the first finding, or ``BrokenBelow``.
     """
     tree, counts = instance.topology, Counter[str]()
     for each in tree.hyper_nodes.values():

@@ -1,7 +1,6 @@
 """Spec and status of a NetworkTopology: measured costs next to the user's lists, and the used bandwidth of links.
 
-Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e): the user's lists keep every
-field, a capacity that is not given is none, ``weightCalculationTime`` is the last change of costs.
+Unlike in the shipped controller (diktyo-io/networktopology-controller, 5db810e) the user's lists keep every field.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _KEYS = {REGION: REGION_LABEL, ZONE: ZONE_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyUpdate:
-    """The whole ``spec.weights`` and status to be written; ``findings`` are measurements that could not be used."""
+    """The whole ``spec.weights`` and status to be written; ``findings`` are unusable measurements."""
 
     weights: list[Document]
     status: Document
@@ -54,10 +53,9 @@ def network_topology_update(
     percentile: int = 90,
     unit: int = MILLISECOND,
 ) -> NetworkTopologyUpdate:
-    """Compute the lists and the status of a NetworkTopology; a measured list keeps its place, else it comes last.
+    """Compute the lists and the status of a NetworkTopology.
 
-    ``written``: the object as JSON. ``config_map``: None: measured costs do not change. ``allocated``: written next to
-    measured costs only. ``now``: with a time zone. ``unit``: microseconds that cost 1.
+    ``written``: as JSON. ``config_map``: None: measured costs do not change. ``unit``: microseconds that cost 1.
     """
     lists: list[Document] = list((written.get("spec") or {}).get("weights") or ())
     before = _named(written, NETPERF_COSTS)

@@ -1,6 +1,4 @@
-"""HyperNodes from labels of nodes, or from a fabric's own description: readers give a tree, manifests are made
-of it.
-"""
+"""HyperNodes from labels of nodes, or from a fabric's own description."""
 
 from placer.discovery.discovery import Discovery
 from placer.discovery.formats import discover_file

@@ -1,4 +1,4 @@
-"""The result of a discovery: a tier tree in the names of its source, findings and notes."""
+"""The result of a discovery."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from placer.instance import Finding, TopologyTree
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A tier tree that was found, by names of the source; tiers grow from 1 to the roots.
+    """A tier tree by names of the source; tiers grow from 1 to the roots.
 
-    ``titles``: domain to its full name, where longer. ``labels``: domain to labels of all of its nodes. ``notes``:
-    decisions where the source leaves a choice, in sentences.
+    ``titles``: domain to its full name. ``labels``: domain to labels of all of its nodes. ``notes``: decisions where
+    the source leaves a choice.
     """
 
     tree: TopologyTree

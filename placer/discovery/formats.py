@@ -28,10 +28,9 @@ _FILES = ("topology.yaml", "topology.conf")
 
 
 def discover_file(path: str, nodes: Collection[str] | None = None, topology: str | None = None) -> Discovery:
-    """Find the domains that a file describes, packed with gzip or not; ``-`` is standard input.
+    """Find the domains that a file describes; ``-`` is standard input.
 
-    ``nodes``: of the cluster, which alone count; None: not known. ``topology``: which one counts of a file with
-    several.
+    ``nodes``: those that count; None: not known. ``topology``: the one that counts.
 
     Raises
     ------

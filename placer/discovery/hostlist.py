@@ -1,8 +1,4 @@
-"""Slurm's hostlists: ``tux[0-3,12,18-20]`` and its like to the names that they stand for.
-
-A range is as wide as its first number is written. Source: Slurm ``src/common/hostlist.c``; ranges in other bases are
-refused.
-"""
+"""Slurm's hostlists to names (Slurm ``src/common/hostlist.c``); a range is as wide as its first number."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 
 def expand(text: str) -> list[str]:
-    """Names of a hostlist, in its order; ValueError where it is none, or of more than :data:`MOST_NAMES`.
+    """Names of a hostlist, in its order, or ValueError.
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Hosts of a fabric and the nodes that they are.
-
-A node has the host's name in small letters; also one of the two may have a domain behind its name, if only one node
-begins so.
-"""
+"""Hosts of a fabric and the nodes that they are: by name in small letters, with or without a domain behind it."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from placer.legible import shown
 
 
 class NodeNames:
-    """Which node a host is; ``nodes`` None: a host is a node where its name may be one's."""
+    """Which node a host is; ``nodes`` None: not known."""
 
     def __init__(self, nodes: Collection[str] | None) -> None:
         self.nodes = None if nodes is None else frozenset(nodes)
@@ -39,7 +35,7 @@ class NodeNames:
 
 
 def with_nodes(found: Discovery, names: NodeNames, source: str) -> Discovery:
-    """Put nodes in the place of hosts; :class:`BadInstance`: one would be in two domains, or none is in any."""
+    """Put nodes in the place of hosts; :class:`BadInstance`: one is in two domains, or none in any."""
     nodes: dict[str, set[str]] = {}
     strangers: set[str] = set()
     for name, domain in found.tree.hyper_nodes.items():

@@ -1,8 +1,7 @@
 """A tier tree to HyperNode manifests, as Volcano's discovery makes them, but the same names for the same tree.
 
-Members are named one by one. The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's
-controller changes and deletes those of its own sources alone. A name has at most 63 characters, as Volcano's admission
-takes for a member; where two become one (``DomainNamesCollide``), others get a hash behind it.
+A label states their maker, since Volcano's controller deletes those of its own sources. A name has at most 63
+characters, as Volcano's admission takes for a member.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _HASH = 8
 
 
 def hyper_nodes(found: Discovery) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Manifests of a tree as plain values, lower tiers first and then by name, and findings about changed names."""
+    """Manifests of a tree as plain values, lower tiers first, and findings about changed names."""
     findings = Findings()
     names = _names(found, findings)
     documents = [_document(each, found, names) for each in found.tree.hyper_nodes.values()]

@@ -1,11 +1,11 @@
 """The output of ``ibnetdiscover`` to a tier tree.
 
-A fabric is no tree, so a domain of tier t is a set of hosts and switches that are linked without going higher than
-level t: a switch with hosts is of level 1, any other of the level above the lowest that it is linked to. A link joins
-its ends at the level of the higher one, between equals at the next. A host on a core switch would join too much, so
-hosts that are no nodes are left out first.
+A domain of tier t is a set of hosts and switches that are linked without going higher than level t. A switch with hosts
+is of level 1, any other of the level above the lowest that it is linked to. A link joins its ends at the level of the
+higher one, between equals at the next. A host on a core switch would join too much, so hosts that are no nodes are left
+out first.
 
-Source: rdma-core ``infiniband-diags``, manual page ibnetdiscover(8), "Topology file format".
+Source: rdma-core, manual page ibnetdiscover(8), "Topology file format".
 """
 
 from __future__ import annotations
@@ -52,15 +52,7 @@ class _Description:
 
 
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
-    """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
-
-    ``source``: the file. ``is_node``: others are left out before anything is joined.
-
-    Raises
-    ------
-    BadInstance
-        Unknown lines, links to devices without a record, no host with a name.
-    """
+    """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``; BadInstance has every fault."""
     fabric = _read(text, source)
     findings = Findings()
     hosts = _hosts(fabric, findings)
@@ -177,7 +169,7 @@ class _Joined:
         return levels
 
     def sets(self) -> Iterator[tuple[int, list[list[str]]]]:
-        """Level by level, the switches of each domain; one level more than there are where a link of equals joins."""
+        """One level more than there are where a link of equals joins."""
         self._parent = {switch: switch for switch in self.levels}
         first: dict[str, str] = {}
         for switch in sorted(self.on):

@@ -1,8 +1,4 @@
-"""Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
-
-One rack name in two rows makes two racks and the finding ``LabelInTwoDomains``; in Volcano
-(``pkg/controllers/hypernode/discovery/label``) it makes a HyperNode with two parents.
-"""
+"""Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels."""
 
 from __future__ import annotations
 
@@ -37,10 +33,9 @@ def read_keys(text: str) -> tuple[str, ...]:
 
 
 def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str = "the nodes") -> Discovery:
-    """Find the domains that labels of nodes name; ``keys`` come nearest first, and the first makes tier 1.
+    """Find the domains that labels of nodes name, the nearest of ``keys`` first.
 
-    A node without the nearest label is in the nearest domain whose label it has. Keys that no node has raise
-    :class:`BadInstance`.
+    A node without the nearest label is in the nearest domain whose label it has; keys that no node has are faults.
     """
     _refuse_unknown(keys, nodes, source)
     findings = Findings()

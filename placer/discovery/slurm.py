@@ -1,8 +1,6 @@
-"""Slurm's ``topology.conf`` and ``topology.yaml``, as people write them and as NVIDIA's topograph does.
+"""Slurm's ``topology.conf`` and ``topology.yaml`` (manual pages of section 5), as NVIDIA's topograph writes them, too.
 
-In a tree, switches with nodes are of tier 1, and those above them of the next. Blocks are of tier 1; of several
-BlockSizes each makes a tier. A ring, a torus and flat have no domains and are refused. Source: Slurm's manual pages
-topology.conf(5), topology.yaml(5).
+Blocks are of tier 1; of several BlockSizes each makes a tier. A ring, a torus and flat have no domains.
 """
 
 from __future__ import annotations
@@ -94,10 +92,7 @@ def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[Sw
 
 
 def discover_topology_conf(text: str, source: str, topology: str | None = None) -> Discovery:
-    """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both.
-
-    :class:`BadInstance` has every fault; :class:`UsageError`: none is chosen, or not one that is there.
-    """
+    """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both, else UsageError."""
     reading = _Reading(source)
     trees, blocks = list[SwitchRecord](), list[SwitchRecord]()
     for number, line in _lines(text):
@@ -169,10 +164,7 @@ def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
 
 
 def discover_topology_yaml(document: object, source: str, topology: str | None = None) -> Discovery:
-    """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default of the cluster, or the only one.
-
-    :class:`BadInstance` has every fault; :class:`UsageError`: none is chosen, or not one that is there.
-    """
+    """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default, or the only one, else UsageError."""
     reading = _Reading(source)
     entries = _entries(document, "topologies", reading)
     by_name = {_text(each, "topology", f"topologies[{index}]", reading): each for index, each in enumerate(entries)}

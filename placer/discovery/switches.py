@@ -1,7 +1,6 @@
 """Records of switches, each with its hosts and the switches below it, to a tier tree.
 
-A leaf is of tier 1, any other of the tier above the highest below it. Switches with the same hosts and the same
-switches below them are one domain, such as rails, by the name of the first.
+Switches with the same hosts and the same switches below them, such as rails, are one domain.
 """
 
 from __future__ import annotations

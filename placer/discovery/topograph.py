@@ -1,8 +1,4 @@
-"""The JSON of the graph engine of NVIDIA's topograph.
-
-Accelerated domains (``attributes.nvlink``) are the first tier where each lies below one switch; else they are left out,
-with a note.
-"""
+"""The JSON of the graph engine of NVIDIA's topograph; accelerated domains are a tier where each is below one switch."""
 
 from __future__ import annotations
 

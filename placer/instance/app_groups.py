@@ -1,7 +1,4 @@
-"""AppGroups: workloads, dependencies, and which pod is of which workload.
-
-A workload is called by its ``selector``, else by its name (KEP-260).
-"""
+"""AppGroups: workloads, called by ``selector``, else by name (KEP-260), dependencies, and pods of workloads."""
 
 from __future__ import annotations
 
@@ -27,9 +24,7 @@ Written = TypeVar("Written", bound=NamespacedObject)
 
 
 def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
-    """Keep one object of each namespace and name, sorted: that of the API group ``in_use``, else the last by
-    API group.
-    """
+    """Keep one object of each name, sorted: of the API group ``in_use``, else the last by API group."""
     same: dict[Key, list[Written]] = defaultdict(list)
     for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
         same[Key(each.namespace, each.name)].append(each)
@@ -54,7 +49,7 @@ BANDWIDTH = "network.aware.com/bandwidth"
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An AppGroup as read; ``owners`` maps kind and name of a workload to its own name and namespace, if any."""
+    """An AppGroup as read; ``owners``: kind and name of a workload to its own name and namespace."""
 
     app_group: AppGroup
     owners: Mapping[tuple[str, str], tuple[str, str | None]]
@@ -156,7 +151,7 @@ def read_app_group_members(
     replica_sets: Iterable[ReplicaSetManifest],
     findings: Findings,
 ) -> dict[Key, AppGroupMember]:
-    """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent."""
+    """Find the workload of every pod in an AppGroup that has not ended."""
     reader = _WorkloadFinder(applications, replica_sets, findings)
     found = {}
     for pod in pods:
@@ -169,7 +164,7 @@ def read_app_group_members(
 
 
 def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, AppGroupMember]) -> Counter[Key]:
-    """Pods of every AppGroup that have not ended and are not being deleted, of every scheduler."""
+    """Pods of every AppGroup that have not ended and are not being deleted."""
     if not members:
         return Counter()
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)

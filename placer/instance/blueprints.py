@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Labels or annotations that a controller adds: ``numbered`` map a name to a divisor of the pod's number (rounded
-    down), ``named`` have the pod's name as value.
+    """Labels or annotations that a controller adds.
+
+    ``numbered``: name to a divisor of the pod's number. ``named``: those with the pod's name as value.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -49,9 +50,8 @@ class Marks:
 class Blueprint:
     """How the pods of one template come about.
 
-    ``path``: of the template in the workload's text. ``scheduler_name``, ``priority_class_name``, ``subdomain``: where
-    the template names none. ``claims``: ``{pod}`` is the pod's name. ``maker``: controller that the pods name; None:
-    the owner. ``pod_group``: of Kubernetes; None: the template's, if any.
+    ``path``: of the template in the workload's text. ``claims``: ``{pod}`` is the pod's name. ``maker``: controller
+    that the pods name; None: the owner. ``pod_group``: of Kubernetes; None: the template's.
     """
 
     owner: NamespacedObject
@@ -154,7 +154,7 @@ def upstream_pod_group(
     constraints: UpstreamSchedulingConstraints | None = None,
     priority_class: str | None = None,
 ) -> UpstreamPodGroupManifest:
-    """Make a PodGroup of Kubernetes; a gang that counts no pods, or without a ``policy``, needs all ``size``."""
+    """Make a PodGroup of Kubernetes; without a count it needs all ``size``."""
     from placer.kube.scheduling import (
         GangPolicy,
         UpstreamPodGroupManifest,

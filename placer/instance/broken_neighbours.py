@@ -1,4 +1,4 @@
-"""Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves."""
+"""C12, C13 and C14 that bound pods do not keep among themselves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _asking(
 
 
 def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Bound pods in whose domain of a key no bound pod matches all their terms; a pod may match its own."""
+    """Bound pods in whose domain no bound pod matches all their terms."""
     asking, index = _asking(instance, lambda asked: [asked.affinity] if asked.affinity else [])
     for terms, pods in asking.items():
         matching = index.matching_all(term.pods for term in terms)

@@ -1,7 +1,4 @@
-"""Applications and the network: who calls whom, and the cost of a call between two areas (C8, C9, O3).
-
-Pods are counted per area, since nodes of one zone cost the same from everywhere.
-"""
+"""Applications and the network: who calls whom, and the cost of a call between two areas (C8, C9, O3)."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ SAME_ZONE_COST = 1
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Each pod of ``origin`` calls each pod of ``destination`` in their AppGroup.
-
-    ``max_network_cost``: limit of a call (C8), at least 0. ``min_bandwidth``: of each pair of pods, in bit/s (C9).
-    """
+    """Each pod of ``origin`` calls each pod of ``destination``; ``min_bandwidth``: of each pair, in bit/s (C9)."""
 
     origin: str
     destination: str
@@ -41,10 +35,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class AppGroup:
-    """An application: its workloads, each once and those that are only called last, and who calls whom.
-
-    ``algorithm`` and ``order`` (place by workload, of ``status.topologyOrder``) are for other schedulers.
-    """
+    """An application; ``workloads`` that are only called come last; ``algorithm``, ``order``: for other schedulers."""
 
     key: Key
     workloads: tuple[str, ...] = ()
@@ -54,7 +45,7 @@ class AppGroup:
 
 
 class Area(NamedTuple):
-    """Nodes that no network cost tells apart: a zone of a region, or a single ``node`` in no region."""
+    """Nodes that no network cost tells apart: a zone, or a single ``node`` in no region."""
 
     region: str
     zone: str
@@ -67,7 +58,7 @@ class Area(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An entry of a NetworkTopology between two zones or two regions; ``kind`` is :data:`ZONE` or :data:`REGION`."""
+    """An entry of a NetworkTopology; ``kind`` is :data:`ZONE` or :data:`REGION`."""
 
     kind: str
     origin: str
@@ -84,10 +75,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The NetworkTopology and list that decide, over the nodes of an instance.
-
-    ``costs``: at least 0. ``capacities``: in bit/s; a link without limit is absent. ``weights``: the list that decides.
-    """
+    """The NetworkTopology and list that decide; ``capacities``: in bit/s, absent without limit."""
 
     topology: Key
     areas: Mapping[str, Area] = field(default_factory=dict)
@@ -100,9 +88,7 @@ class Network:
         return self.areas.get(node) or Area("", "", node)
 
     def link(self, origin: Area, destination: Area) -> Link | None:
-        """Link of a call: between zones inside a region, between regions across; None in one area or without a
-        region.
-        """
+        """Link of a call between zones, or between regions; None in one area or without a region."""
         if origin == destination or not origin.region or not destination.region:
             return None
         if origin.region == destination.region:
@@ -147,7 +133,7 @@ class Spread:
         return both
 
     def pairs(self, called: Spread) -> Iterator[tuple[Area, Area, int]]:
-        """Areas of a caller in this workload and a callee in ``called``, with the number of such pairs."""
+        """Areas of a caller here and a callee in ``called``, with the number of such pairs."""
         for origin, callers in self.areas.items():
             for destination, callees in called.areas.items():
                 yield origin, destination, callers * callees
@@ -158,10 +144,7 @@ class Spread:
 
 
 def far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
-    """Count the callees of a pod in an area that are too far from it, and near enough (C8), without the pod itself.
-
-    ``calls``: dependencies in which its workload is the caller, each with the placed pods of the callee.
-    """
+    """Count the callees of a pod in an area that are too far from it, and near enough (C8), without itself."""
     far = near = 0
     for dependency, callees in calls:
         for other, count in callees.areas.items():

@@ -1,7 +1,4 @@
-"""Bound pods that may never be disturbed, and budgets of those that may (D2).
-
-Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no count.
-"""
+"""Bound pods that may never be disturbed, and budgets (D2; Kubernetes ``pkg/controller/disruption``)."""
 
 from __future__ import annotations
 
@@ -97,7 +94,7 @@ def _words(name: str, value: str) -> str:
 
 
 class Protection:
-    """Which bound pods are never disturbed; a selector of the Policy takes labels of the pod, or of its namespace."""
+    """Which bound pods are never disturbed."""
 
     def __init__(
         self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]], marks: ProtectingMarks
@@ -140,7 +137,7 @@ def _selector(protected: Protected) -> tuple[Requirements, frozenset[str] | None
 def read_budgets(
     written: Iterable[PodDisruptionBudgetManifest], pods: Mapping[Key, Pod]
 ) -> tuple[DisruptionBudget, ...]:
-    """Read the budgets that mean a bound pod; all ``pods`` are expected where a status has no count."""
+    """Read the budgets that mean a bound pod."""
     budgets = sorted(written, key=lambda each: (each.namespace, each.name))
     here: dict[str, list[Pod]] = {each.namespace: [] for each in budgets}
     for pod in pods.values() if here else ():

@@ -1,8 +1,7 @@
 """Units: pods that must be in one domain of a node label (C7 by label), maybe in one of their own (C15).
 
-Labels and owners tell units apart, so pods that would be made are read as those that exist. Source: jobset
-``pkg/webhooks/pod_mutating_webhook.go``, lws ``pkg/webhooks/pod_webhook.go``, kubernetes/api ``scheduling/v1beta1``,
-kueue ``pkg/controller/jobs`` and ``apis/kueue/v1beta1/topology_types.go``.
+Source: jobset ``pkg/webhooks``, lws ``pkg/webhooks``, kubernetes/api ``scheduling/v1beta1``, kueue
+``pkg/controller/jobs``.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
 
 
 def unnamed_units(pod: PodManifest) -> Iterator[str]:
-    """Annotations, as ``field: what``, that ask for an exclusive domain without a label that names its pods."""
+    """Annotations, as ``field: what``, whose exclusive domain no label gives a name."""
     for name, key, unit in _asked(pod):
         if unit == "":
             yield f"metadata.annotations[{name}]: a domain of {key}, and no label says of which Job or replica"
@@ -114,9 +113,9 @@ JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
 def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[DomainUnit, ...]:
-    """The unit of a pod's pod set of Kueue, where an annotation requires one domain; a pod alone has none.
+    """The unit of a pod's pod set of Kueue, where an annotation requires one domain.
 
-    Leaders of the LeaderWorkerSets ``own_leaders`` have their own template, so they are a pod set of their own.
+    Leaders of the LeaderWorkerSets ``own_leaders`` are a pod set of their own.
     """
     key = _required(pod)
     name = _pod_set(pod, own_leaders) if key else ""

@@ -1,4 +1,4 @@
-"""A pod's demands on a node's own properties (C3), and its ports there (C2), read from its spec."""
+"""A pod's demands on a node's own properties (C3), and its ports there (C2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 
 def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
-    """Sorted terms of a node selector, of which one must match; a term without expressions matches nothing."""
+    """Sorted terms of a node selector, of which one must match."""
     return tuple(
         sorted(
             {
@@ -110,7 +110,7 @@ def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[s
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Ports that app containers and sidecars take on the node, sorted; with ``hostNetwork`` every container port."""
+    """Ports that app containers and sidecars take on the node; with ``hostNetwork`` all of them."""
     if spec.init_containers is None and not any(each.ports for each in spec.containers or ()):
         return ()
     found = {port for container in _staying(spec) for port in _ports(container, bool(spec.host_network))}
@@ -154,7 +154,7 @@ def _constraints(
 
 
 def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
-    """Terms of a pod's own required node affinity, of which one must match; empty where it has none."""
+    """Terms of a pod's own required node affinity."""
     required = _required(spec)
     return () if required is None else (node_terms(required),)
 

@@ -1,7 +1,6 @@
-"""Expansion: the PodGroups and pods that controllers would make of workloads without any pod in the instance.
+"""Expansion: the PodGroups and pods that controllers would make of workloads without any pod.
 
-Pods have the whole template of the workload's own text. Source: volcano ``pkg/controllers/job`` and
-``pkg/webhooks/admission/jobs/mutate``.
+Source: volcano ``pkg/controllers/job`` and ``pkg/webhooks/admission/jobs/mutate``.
 """
 
 from __future__ import annotations
@@ -305,7 +304,7 @@ LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """Objects that workloads would make, in the order of the input; no two blueprints give the same name."""
+    """Objects that workloads would make, in the order of the input, each name once."""
 
     pod_groups: tuple[PodGroupManifest, ...] = ()
     upstream_pod_groups: tuple[UpstreamPodGroupManifest, ...] = ()
@@ -333,10 +332,7 @@ class _Candidate:
 
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
-    """Make the PodGroups and pods of every workload that has no pod in the instance.
-
-    ``only_added``: expand only what came by ``--with``; more than :data:`LIMIT` pods raise :class:`BadInstance`.
-    """
+    """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
     alive = [each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None]
     chosen = _without_pods(objects, [each for each in alive if not only_added or objects.is_added(each.workload)])
     findings = [finding for each in chosen for finding in each.findings]
@@ -437,9 +433,7 @@ _BY_CHANCE = (("apps", "Deployment"), ("batch", "Job"))
 
 
 def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
-    """Pods of Deployments and batch Jobs take another name where theirs is taken, since it ends by chance in a cluster
-    too.
-    """
+    """Names of Deployments' and batch Jobs' pods end by chance in a cluster, so another one does where it is taken."""
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
         settled = blueprint
@@ -469,10 +463,7 @@ _POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 def documents(objects: Objects) -> Iterator[Document]:
-    """Write PodGroups, then pods, as ``kubectl apply`` takes them; too many raise :class:`BadInstance`.
-
-    Owners need a uid: the API server refuses a reference without one.
-    """
+    """Write PodGroups, then pods, as ``kubectl apply`` takes them; owners need a uid."""
     made = expand(objects)
     groups: tuple[PodGroupManifest | UpstreamPodGroupManifest, ...] = (*made.pod_groups, *made.upstream_pod_groups)
     for group in groups:

@@ -18,10 +18,7 @@ HINTED, COMPARED = 20, 1_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Something in the input that cannot be as meant; ``--strict`` makes it an error.
-
-    ``code``: of :data:`placer.codes.FINDINGS`. ``object``: ``Kind namespace/name``. ``message``: one sentence.
-    """
+    """Something in the input that cannot be as meant; ``object`` is ``Kind namespace/name``."""
 
     code: FindingCode
     object: str
@@ -57,15 +54,12 @@ class Findings:
         self._found.update(found)
 
     def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
-        """Note the same of one more object: one finding names the first and counts the others."""
+        """Note the same of one more object."""
         self.noted += 1
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
-        """Note that ``subject`` names ``target``, which is absent or unreadable; one finding per target comes of it.
-
-        ``known``: names that may be meant.
-        """
+        """Note that ``subject`` names ``target``, which is absent; ``known``: names that may be meant."""
         self.noted += 1
         if known:
             self._known[target.partition(" ")[0]] = known
@@ -96,12 +90,6 @@ class Findings:
 
 
 def counted(subjects: set[str]) -> str:
-    """Name the first of some objects, and how many others there are.
-
-    Examples
-    --------
-    >>> counted({"Pod default/b", "Pod default/a"}), counted({"Node n1"})
-    ('Pod default/a and 1 other', 'Node n1')
-    """
+    """Name the first of some objects, and how many others there are."""
     first, others = min(subjects), len(subjects) - 1
     return f"{first} and {others} other{'s' if others > 1 else ''}" if others else first

@@ -1,6 +1,6 @@
 """Gangs: demands of PodGroup objects, and their member pods by role and subgroup (C5, C6, C7).
 
-Source: Volcano ``pkg/scheduler/api``; pod labels of the coscheduling plugin, now and in its first releases; KEP-4671.
+Source: Volcano ``pkg/scheduler/api``; coscheduling's pod labels, now and first; KEP-4671.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ class _SubGroupSplitter:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
+    """A PodGroup object as read; its ``group`` has no pods yet.
 
-    ``priority``: of the class that the object names, ``priority_field`` its source and text. ``splitters``: in the
-    order in which they are asked. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by label.
-    ``never_preempts``: None where its pods decide.
+    ``priority``: of the class that it names. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by
+    label. ``never_preempts``: None where its pods decide.
     """
 
     group: Group
@@ -147,7 +146,7 @@ class GangReader:
         return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
-        """Make the gang that marks of pods declare; ``missing`` names an object of it that must be there and is not."""
+        """Make the gang that marks of pods declare; ``missing``: an absent object of it."""
         queue, key = None, read.key
         topology, limit = self._topology(read.topology, str(key), f"annotation {VOLCANO_TOPOLOGY_MODE}")
         if key.api_group == VOLCANO:
@@ -195,7 +194,7 @@ class GangReader:
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
-        """Read the gangs that a Workload of v1alpha1 declares: one for each replica key of a pod group in ``keys``."""
+        """Read those gangs of a Workload of v1alpha1 that have ``keys``."""
         declared = {each.name: each for each in (written.spec.pod_groups if written.spec is not None else None) or ()}
         for key in keys:
             pod_group = declared.get(key.name.split("/")[1])
@@ -216,7 +215,7 @@ class GangReader:
         return self.absent(key)
 
     def absent(self, key: GroupKey) -> Gang:
-        """Stand in for a PodGroup that pods name and that is absent or not read: its pods wait."""
+        """Stand in for a PodGroup that is absent or not read: its pods wait."""
         if key in self.unread:
             return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
@@ -317,7 +316,7 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod as its group sees it; ``state`` None: it has succeeded. ``stated`` is its own priority, None: none."""
+    """A pod as its group sees it; ``state`` None: it has succeeded; ``stated``: its own priority."""
 
     pod: PodManifest
     key: Key
@@ -341,10 +340,9 @@ _READ_BY = {
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the gang that a pod names; None where it names none.
+    """Find the gang that a pod names.
 
-    Of several that exist the one counts that the pod's scheduler would read: objects (upstream, Volcano, coscheduling,
-    KAI), then marks in the order of their table. Without any, the first name in that order counts.
+    Of several the one counts that exists and that the pod's scheduler would read, objects before marks.
     """
     metadata = pod.metadata
     names = (
@@ -399,9 +397,7 @@ def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
 
 
 def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, names of PodGroups that stand as a label in place of an annotation, or the other way
-    round.
-    """
+    """Note names of PodGroups that are a label in place of an annotation, or the reverse."""
     for pod in pods:
         for stands, written, keys, read in (
             ("label", pod.metadata.labels, GROUP_ANNOTATIONS, "an annotation"),
@@ -440,10 +436,7 @@ def call_roster(
     *,
     owners: bool = False,
 ) -> list[PodEntry]:
-    """Find the state and group of every pod, sorted by key; with ``owners`` its workload's where it names no PodGroup.
-
-    Those that succeeded are in it for gangs of Volcano or Kueue, which count them on.
-    """
+    """Find the state and group of every pod, sorted; with ``owners`` its workload's where it names no PodGroup."""
     entries, strangers = [], dict[GroupKey, set[str]]()
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings)
@@ -505,10 +498,9 @@ def _owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
 def group_priority(
     gang: Gang, members: Iterable[PodEntry], default: int, findings: Findings, *, class_decides: bool
 ) -> int:
-    """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
-    alone.
+    """Priority of a waiting group: of its least urgent pod, since quotas on classes see pods alone.
 
-    ``default``: where nothing states any. ``class_decides``: the class of the PodGroup decides, where it names one.
+    ``class_decides``: the class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
     if not stated or (class_decides and gang.priority is not None):
@@ -528,7 +520,7 @@ def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Fi
 
 
 def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:
-    """Put its pods, sorted by key, into a PodGroup; also returns the index in ``sub_groups`` of each slot."""
+    """Put its pods, sorted, into a PodGroup; returns the index in ``sub_groups`` of each slot, too."""
     slots: dict[Slot, list[PodEntry]] = {}
     for entry in members:
         if entry.slot is not None:

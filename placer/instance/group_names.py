@@ -1,4 +1,4 @@
-"""Names by which users call a group, and the groups that namespace, labels and names select."""
+"""Names by which users call a group, and the groups that namespace and labels select."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def full_name(key: GroupKey) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CalledGroup:
-    """A group as a user names it, by itself or by one of its pods; empty ``kind`` and ``api_group``: any."""
+    """A group as a user names it, by itself or by a pod; empty ``kind`` and ``api_group``: any."""
 
     name: str
     namespace: str | None = None
@@ -63,7 +63,7 @@ class CalledGroup:
         return cls(name, place, kind, api_group) if is_kind else cls(name, place)
 
     def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
-        """The groups that are meant, in ``home`` first: those with pending pods, else the group of a pod."""
+        """The groups that are meant, those in ``home`` and with pending pods first."""
         named = self._named(instance, home)
         found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
         found = found or self._of_workload(instance, home)
@@ -111,7 +111,7 @@ class CalledGroup:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Groups that are asked about: of one namespace and with some labels of a pod, as ``kubectl -l`` takes them."""
+    """Groups that are asked about, by namespace and by labels of a pod."""
 
     namespace: str | None = None
     selector: str | None = None
@@ -123,7 +123,7 @@ class Selection:
         return "".join(f"{before}{value}" for before, value in parts if value is not None)
 
     def groups(self, instance: Instance) -> list[GroupKey]:
-        """Find them, in the order of the instance; a selector that does not parse raises :class:`UsageError`."""
+        """Find them, in the order of the instance, or raise UsageError."""
         alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
         found = [key for key in (*instance.groups, *alone) if self.namespace in (None, key.namespace)]
         if self.selector is None:

@@ -1,4 +1,4 @@
-"""Fields that limit a pending pod and that no rule reads (``placer.kube.field_uses``): one finding for each."""
+"""Fields that limit a pending pod and that no rule reads (``placer.kube.field_uses``)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REQUESTS, _NOT_ASKED = "requests.", ("limits.", "count/")
 
 
 def note_ignored_fields(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    """Note fields of pending pods, their groups and their queues that limit them and decide nothing."""
+    """Note fields of pending pods, their groups and their queues that decide nothing."""
     _note_least_resources(instance, objects, entries, findings)
     asked = {name for pod in instance.pending for name in (pod.queue, *instance.queue_path(pod.queue)) if name}
     _note_queue_shares(asked, objects.queues, findings)

@@ -1,4 +1,4 @@
-"""Marks that decide nothing: anywhere, on the wrong side, above the pods, on pods that belong to their node."""
+"""Marks that decide nothing: anywhere, on the wrong side, above the pods, on pods of their node."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:
 
 
 def note_marks_around(instance: Instance, objects: Objects, findings: Findings) -> None:
-    """Note, once per key, marks of nodes and of queues that no rule reads; nothing without pending pods."""
+    """Note marks of nodes and of queues that no rule reads."""
     asked = {pod.queue for pod in instance.pending}
     others = (*objects.nodes, *(each for each in objects.queues if each.name in asked)) if asked else ()
     for each in others:
@@ -83,7 +83,7 @@ def _words(labels: Mapping[str, str], notes: Mapping[str, str], keys: Container[
 
 
 def note_marks_above(pods: Iterable[PodManifest], objects: Objects, findings: Findings) -> None:
-    """Note, once per mark, workloads with a mark that their ``pods`` lack, and where nothing reads it."""
+    """Note workloads with a mark that their ``pods`` lack, and where nothing reads it."""
     own = {
         maker: found
         for maker, labels, notes in all_workloads(objects)
@@ -115,7 +115,7 @@ def _unread_above(
 
 
 def note_marks_of_daemons(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note marks of gangs on pods that are in none since they belong to their node, once per DaemonSet."""
+    """Note marks of gangs on pods that belong to their node, once per DaemonSet."""
     daemons = [pod for pod in pods if is_daemon(pod.metadata)]
     counts = Counter((_daemon(pod), words) for pod in daemons if (words := _of_gangs(pod)))
     for (maker, marks), count in counts.items():

@@ -1,6 +1,6 @@
-"""From Kubernetes objects to an instance: every object read as models/reading.md says, in one place to start from.
+"""From Kubernetes objects to an instance (models/reading.md), in one place to start from.
 
-Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
+Everything is sorted by name first, so the order of the input leaves no trace in the result.
 """
 
 from __future__ import annotations
@@ -155,10 +155,8 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _PodReader:
-    """Reads pods; holds the objects that their fields refer to.
-
-    ``groups``: ``gangs`` with their pods, stand-ins for absent ones included. ``sub_groups``: index in its group.
-    ``demands``: None: no node has NUMA zones. ``own_leaders``: LeaderWorkerSets whose leaders have their own template.
+    """``sub_groups``: index in its group. ``demands``: None: no node has NUMA zones. ``own_leaders``: LeaderWorkerSets
+    whose leaders have their own template.
     """
 
     nodes: Mapping[str, Node]
@@ -297,8 +295,7 @@ def make_instance(
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
     ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
-    ``cluster``: of workloads only those that came by ``--with`` are expanded. ``gates``: pods that carry the hold gate
-    alone are ours. ``kept``: pods of an earlier reading.
+    ``cluster``: only workloads that came by ``--with`` are expanded. ``gates``: pods with the hold gate alone are ours.
 
     Raises
     ------

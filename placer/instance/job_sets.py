@@ -1,7 +1,4 @@
-"""JobSets: the pods and PodGroups that their controller, and the Jobs that it makes, would make.
-
-Source: jobset ``pkg/controllers`` and ``pkg/util/placement``, v0.12.
-"""
+"""JobSets: the pods and PodGroups that their controllers would make (jobset ``pkg/controllers``, v0.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as they were made before: of a manifest that is still the same among the same, no pod is made again."""
+"""Pods as they were made before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class KeptPods:
-    """Pods by their manifests, each with all else that it was made of; one with a finding is made every time."""
+    """Pods by their manifests and all else that they were made of; one with a finding is not kept."""
 
     def __init__(self) -> None:
         self._around: object = None
@@ -29,10 +29,7 @@ class KeptPods:
             self._known.clear()
 
     def pod(self, manifest: PodManifest, depends_on: object, make: Callable[[], Pod], findings: Findings) -> Pod:
-        """A pod as it was made before, or is made now.
-
-        ``manifest``: the same object as long as nothing in it changes. ``depends_on``: compared by value.
-        """
+        """A kept pod, else a new one; ``manifest`` is the same object as long as nothing in it changes."""
         known = self._known.get(id(manifest))
         if known is None or known[1] != depends_on:
             before = findings.noted

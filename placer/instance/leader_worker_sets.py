@@ -1,7 +1,6 @@
-"""LeaderWorkerSets: the pods and PodGroups that their controller, and the StatefulSets that it makes, would make.
+"""LeaderWorkerSets: the pods and PodGroups that their controllers would make (lws ``pkg/controllers``, v0.10).
 
-A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ... Source: lws
-``pkg/controllers`` and ``pkg/webhooks/pod_webhook.go``, v0.10.
+A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ...
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gangs that marks of other systems declare (:mod:`placer.kube.marks`): names, minimums, refusals (C4, C5).
 
 A mark that cannot be read makes its gang invalid, or its pod unsupported, since half a gang is worse than none. Source:
-Koordinator ``apis/extension/coscheduling.go``; Kueue ``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache``;
-Volcano ``pkg/controllers/podgroup``; Grove ``operator/api/common/labels.go``.
+Koordinator ``apis/extension``; Kueue ``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache``; Volcano
+``pkg/controllers/podgroup``; Grove ``operator/api/common``.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _GatherSpec(msgspec.Struct, rename="camel"):
 
 
 class Bearer(NamedTuple):
-    """An object that may bear marks; ``key``: the gang that it is of or declares, if any."""
+    """An object that may bear marks, and its gang."""
 
     gang: GroupKey | None
     subject: str
@@ -110,11 +110,10 @@ class Bearer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MarkedGang:
-    """A gang that marks of pods declare.
+    """A gang that marks of pods declare; the API group of ``key`` is a stand-in for the system.
 
-    ``key``: its API group is a stand-in for the system. ``roles``: minimum per role. ``stated``: the mark that states
-    the minimum. ``invalid``: the mark that cannot be read. ``pods``: those that bear the mark and have not failed,
-    sorted.
+    ``roles``: minimum per role. ``stated``: the mark of the minimum. ``invalid``: the mark that cannot be read.
+    ``pods``: those that bear the mark and have not failed, sorted.
     """
 
     key: GroupKey
@@ -128,7 +127,7 @@ class MarkedGang:
 
 
 def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
-    """The gangs that the marks of a pod name, in the order in which they count."""
+    """The gangs that the marks of a pod name, those that count first."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if _LABELS.isdisjoint(labels) and _NOTES.isdisjoint(notes):
         return []
@@ -170,7 +169,7 @@ def _value(metadata: Metadata, place: Place, key: str) -> str | None:
 
 
 def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
-    """Give pods the marks of their owners: the minimum as Volcano's controller does, a topology as KAI does."""
+    """Give pods the marks of their owners, as Volcano's controller and KAI do."""
     written = [(maker, notes) for maker, _, notes in all_workloads(objects)]
     written += [(Maker.of(each), each.metadata.annotations or {}) for each in objects.replica_sets]
     stated = {maker: found for maker, notes in written if (found := _inherited(maker, notes))}
@@ -384,10 +383,7 @@ def _decoded(text: str, kind: type[T]) -> T:
 
 
 def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
-    """Find the gangs to which marks of ``bearers`` add more than is modelled, and why.
-
-    ``gangs`` are all, since some name others to be admitted with.
-    """
+    """Find the gangs, and others that they name, to which marks add more than is modelled, and why."""
     adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
     _note_preferences(adding, findings)
     by_name: dict[Key, list[GroupKey]] = {}

@@ -1,7 +1,6 @@
 """Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label), read from pods.
 
-Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``;
-apiserver ``applyMatchLabelKeysAndMismatchLabelKeys``.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``.
 """
 
 from __future__ import annotations
@@ -86,10 +85,7 @@ class NeighboursPool:
         self._exclusive = exclusive_job_keys
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
-        """Demands of a pod on others; ``units`` are those of its group.
-
-        Of one that asks for more than is looked at only its units are read: it is refused (C4).
-        """
+        """Demands of a pod on others; of one that asks for too much only its units, since it is refused (C4)."""
         spec, units = pod.spec, units + exclusive_units(pod)
         jobs = child_jobs(pod, self._exclusive) if self._exclusive else ()
         if spec.affinity is None and spec.topology_spread_constraints is None and not units and not jobs:

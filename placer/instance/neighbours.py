@@ -25,8 +25,8 @@ class _Namespaced(Protocol):
 class PodSelector:
     """Which pods a term or a spread constraint means.
 
-    ``namespace_requirements``: labels of further namespaces; empty: all; None: none. ``requirements``: labels of a pod;
-    empty: every pod; None: no pod at all.
+    ``namespace_requirements``: of further namespaces; empty: all; None: none. ``requirements``: empty: every pod; None:
+    no pod.
     """
 
     namespaces: tuple[str, ...]
@@ -34,7 +34,7 @@ class PodSelector:
     requirements: tuple[Requirement, ...] | None
 
     def matches(self, pod: _Namespaced, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether a pod is meant; a namespace without entry has its name as its only label."""
+        """Whether a pod is meant; a namespace without entry has its name as its label."""
         if self.requirements is None:
             return False
         if not all(each.holds(pod.labels.get(each.key)) for each in self.requirements):
@@ -57,10 +57,10 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadLimit:
-    """A topology spread constraint with DoNotSchedule (C14) over the domains of the label ``topology_key``.
+    """A topology spread constraint with DoNotSchedule (C14).
 
-    ``max_skew``: most pods above the emptiest domain, at least 1. ``min_domains``: with fewer the fewest is 0.
-    ``keys``: labels that a node needs to count at all. ``counted``: further demands on nodes that count.
+    ``min_domains``: with fewer the fewest is 0. ``keys``: labels that a node needs to count at all. ``counted``:
+    further demands on nodes that count.
     """
 
     topology_key: str
@@ -79,9 +79,8 @@ class SpreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class DomainUnit:
-    """Pods, of one ``name`` for people, that must all be in one domain of a node label (C7 by label).
-
-    ``exclusive``: no other unit that is exclusive in the same key may have a pod in its domain (C15).
+    """Pods that must all be in one domain of a node label (C7 by label), which is theirs alone if ``exclusive``
+    (C15).
     """
 
     name: str
@@ -96,7 +95,7 @@ class DomainUnit:
 
 @dataclass(frozen=True, slots=True)
 class ChildJob:
-    """A pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15)."""
+    """A pod is of a JobSet's Job, over a node label with exclusive Jobs (C15)."""
 
     topology_key: str
     exclusive: bool
@@ -109,7 +108,7 @@ class ChildJob:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Demands of a pod on the pods around it: C12, C13, C14, C7 by label, and C15; sorted, shared between equal pods.
+    """Demands of a pod on the pods around it (C12 to C15, C7 by label), sorted and shared.
 
     Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
     """

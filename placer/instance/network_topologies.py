@@ -1,13 +1,12 @@
 """The NetworkTopology and list that decide, as costs and capacities of links, and measured costs (C8, C9).
 
-A ConfigMap holds measurements between nodes, under keys of two spellings: the controller's first, netperf's second:
+A ConfigMap holds measurements between nodes, under keys of two spellings:
 
 * ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``
 * ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``
 
-The cost of two places is the median of their measurements (the larger middle one), or the shortest way over others
-(KEP-260), in whole units of time, rounded up once, at least 1. One direction counts for both, and a missing way is no
-entry, where the controller writes 0. Source: diktyo-io/networktopology-controller (5db810e),
+The cost of two places is the larger median, or the shortest way over others (KEP-260), rounded up once, at least 1. One
+direction counts for both. Source: diktyo-io/networktopology-controller (5db810e),
 jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
 """
 
@@ -136,15 +135,8 @@ def measured_costs(
 ) -> dict[Link, int]:
     """Compute the cost of every link with a measurement, sorted.
 
-    ``latencies``: microseconds. ``unit``: microseconds that cost 1, at least 1. Of two regions with zones of the same
-    names a link has the larger cost.
-
-    Examples
-    --------
-    >>> near, far = Area("eu", "a"), Area("us", "b")
-    >>> costs = measured_costs({Pair("n1", "n2"): 19_500}, {"n1": near, "n2": far})
-    >>> {str(link): cost for link, cost in costs.items()}
-    {'region link eu -> us': 20, 'region link us -> eu': 20}
+    ``latencies``: microseconds. ``unit``: microseconds that cost 1. Of two regions with zones of the same names the
+    larger cost counts.
     """
     measured: dict[tuple[str, str], dict[Pair, list[int]]] = defaultdict(lambda: defaultdict(list))
     for pair, latency in latencies.items():
@@ -205,10 +197,7 @@ def read_network(
     findings: Findings,
     config_maps: Iterable[ConfigMapManifest] = (),
 ) -> Network | None:
-    """Read the network of an instance; None where there is no NetworkTopology at all.
-
-    ``policy``: may name one, and one of its lists. ``config_maps``: for the list of measured costs: 90th percentiles.
-    """
+    """Read the network of an instance; None without a NetworkTopology."""
     counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
     chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)
     if chosen is None:
@@ -263,9 +252,7 @@ def read_cost_lists(
     nodes: Mapping[str, Node],
     config_maps: Sequence[ConfigMapManifest] = (),
 ) -> dict[Key, dict[str, dict[Link, int]]]:
-    """Every list of every NetworkTopology: object to list to costs; those that no controller has written are
-    computed.
-    """
+    """Every list of every NetworkTopology, measured ones included: object to list to costs."""
     quiet = Findings()
     found: dict[Key, dict[str, dict[Link, int]]] = {}
     for each in only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, quiet).values():

@@ -1,4 +1,4 @@
-"""Limits to nodes outside a pod's spec (C3): node groups of its queue (Volcano ``plugins/nodegroup``), and marks."""
+"""Limits to nodes outside a pod's spec (C3): node groups of its queue (Volcano), and marks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMED = 8
 
 
 def queue_marks(queues: Iterable[QueueManifest]) -> dict[str, tuple[NodeMark, ...]]:
-    """Limits of each queue to the nodes of its pods, from itself or the nearest queue above that has any."""
+    """Limits of each queue to nodes, its own or of the nearest queue above that has any."""
     by_name = {each.name: each for each in queues}
     own = {name: tuple(_own_marks(queue)) for name, queue in by_name.items()}
     return {name: _nearest(name, by_name, own) for name in by_name}
@@ -73,7 +73,7 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def numa_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
-    """The policy that the kubelet of a pod's node must have, by a mark of the pod."""
+    """The policy that a mark asks of the node's kubelet."""
     policy = (pod.metadata.annotations or {}).get(VOLCANO_NUMA, "")
     if policy in _LOOSE:
         return ()
@@ -91,6 +91,6 @@ def rejection_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
 
 
 def label_mark(label: str, annotation: str) -> NodeMark:
-    """The node must carry a label, in one domain of which an annotation asks to be: enough for a pod alone."""
+    """The node must carry a label: enough for a pod alone that an annotation wants in one domain of it."""
     refusal = f"node is without the label {label}, which annotation {annotation} asks for"
     return NodeMark(refusal, Term((Requirement(label, "Exists"),)))

@@ -54,7 +54,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Requirement:
-    """One expression of a node selector: ``key operator values`` with In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    """One expression of a node selector: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
     operator: str
@@ -103,9 +103,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodeMark:
-    """A limit to nodes that a pod's queue or a mark of another system states; ``refusal``: why a node is not
-    eligible.
-    """
+    """A limit to nodes that a queue or a mark of another system states."""
 
     refusal: str
     term: Term
@@ -126,10 +124,9 @@ _STATE_TAINTS = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Demands of a pod on a node's own properties (C3), sorted and hashable; shared between equal pods.
+    """Demands of a pod on a node's own properties (C3), sorted, hashable and shared.
 
-    ``required``: of each entry one term must match: node affinity, and one entry per bound volume. ``os``: empty: any.
-    ``marks``: all must hold.
+    ``required``: of each entry one term must match. ``os``: empty: any. ``marks``: all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
@@ -198,8 +195,8 @@ class Constraints:
 class Node:
     """A Kubernetes node.
 
-    ``allocatable``: milli-cpu, bytes, counts; ``pods`` included. ``taints``: NoSchedule and NoExecute only. ``numa``:
-    None without a NodeResourceTopology. ``topology_policy``: of the kubelet, where C10 is off, too.
+    ``allocatable``: milli-cpu, bytes, counts; ``pods`` included. ``taints``: NoSchedule and NoExecute only.
+    ``topology_policy``: of the kubelet, where C10 is off, too.
     """
 
     name: str
@@ -230,10 +227,10 @@ class HyperNode:
 
 @dataclass(frozen=True)
 class TopologyTree:
-    """All sound HyperNodes, by name, and the virtual root above them.
+    """All sound HyperNodes, and the virtual root above them.
 
-    A node belongs to the lowest HyperNode that lists it (its *leaf*), and to all ancestors of that. ``root_tier``: 1 +
-    the highest tier of all objects. ``left_out``: broken HyperNodes and their ancestors.
+    A node belongs to the lowest HyperNode that lists it (its *leaf*). ``root_tier``: 1 + the highest tier of all
+    objects.
     """
 
     hyper_nodes: Mapping[str, HyperNode]
@@ -263,7 +260,7 @@ class TopologyTree:
         return () if leaf is None else self.paths[leaf]
 
     def smallest_common(self, nodes: Iterable[str]) -> str | None:
-        """Lowest HyperNode that holds all the nodes; None: the virtual root (also for no node at all)."""
+        """Lowest HyperNode that holds all the nodes; None: the virtual root."""
         common: tuple[str, ...] | None = None
         for node in set(nodes):
             path = self.path(node)

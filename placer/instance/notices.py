@@ -1,4 +1,4 @@
-"""Findings about the input as a whole: input that is not read, decides nothing, or will surprise its author."""
+"""Findings about the input as a whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def note_ignored(objects: Objects, findings: Findings) -> None:
-    """Note, once per place, fields that no object of its kind has, and files that give the instance nothing."""
+    """Note fields that no object of its kind has, and files that give the instance nothing."""
     for unknown in objects.unknown_fields:
         findings.add("UnknownField", unknown.object, _message(unknown))
     for file in objects.useless_files:
@@ -79,7 +79,7 @@ _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
 
 def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per kind, owners and gangs of kinds that are not read: their ``pods`` are placed one by one."""
+    """Note owners and gangs of kinds that are not read, once per kind."""
     found: dict[str, set[str]] = {}
     for pod in pods:
         for kind in _unread(pod):
@@ -94,7 +94,7 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
 def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
-    """Note, once per kind, preferences of pending pods, of nodes and of ``queues`` that decide nothing."""
+    """Note preferences that decide nothing, once per kind."""
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
     tainted = {node.name: (node.spec.taints if node.spec is not None else None) or () for node in nodes if pods}
     told += [
@@ -143,7 +143,7 @@ def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest]
 def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
     """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum.
 
-    Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
+    Koordinator places their pods one by one, unless the match policy is ``waiting-and-running``.
     """
     for each in groups:
         group = instance.groups[GroupKey(COSCHEDULING, each.namespace, each.name)]
@@ -186,7 +186,7 @@ def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
 
 
 def note_names_without_nodes(instance: Instance, findings: Findings) -> None:
-    """Note node labels and resources that pending pods (C7 by label) or the Policy name, and that no node has."""
+    """Note node labels and resources that pending pods or the Policy name, and no node has."""
     keys = {(unit.topology_key, unit.name) for pod in instance.pending for unit in pod.neighbours.units}
     keys |= {(key, "Policy") for key in instance.policy.topology_keys}
     carried = {label for node in instance.nodes.values() for label in node.labels} if keys else set()
@@ -337,7 +337,7 @@ def _shared_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 
 def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
-    """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to limit them to it."""
+    """Note pods that reserve bandwidth and do not ask the CNI plugin to limit them to it."""
     if not any(pod.requests[BANDWIDTH] for pod in instance.pods.values()):
         return
     for pod in pods:
@@ -350,7 +350,7 @@ def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, fi
 
 
 def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note requests of pending pods that cannot be as meant, once for each container of equal pods."""
+    """Note requests of pending pods that cannot be as meant."""
     for pod in pods:
         for where, resources in _container_resources(pod):
             for code, what in _wrong_amounts(resources):

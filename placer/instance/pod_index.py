@@ -1,4 +1,4 @@
-"""Finding the pods that a selector means, and the domains that they are in (C12, C13, C14)."""
+"""Finding the pods that a selector means, and their domains (C12, C13, C14)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def by_domain(
 
 
 def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
-    """How many pairs of distinct pods have one owner of a term and one that it means."""
+    """Number of pairs of distinct pods, one of the owners and one matched."""
     one, other = set(owners), set(matched)
     both, only_owners, only_matched = len(one & other), len(one - other), len(other - one)
     return both * (both - 1) // 2 + both * (only_owners + only_matched) + only_owners * only_matched

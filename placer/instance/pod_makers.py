@@ -1,7 +1,4 @@
-"""Who makes a pod: the controller among its owners, and the workloads above that.
-
-Where such a link is not in the instance, the name of the ReplicaSet and the labels of the pod tell.
-"""
+"""Who makes a pod: the controller among its owners, and the workloads above that."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Maker(NamedTuple):
 
     @property
     def read_as(self) -> frozenset[str]:
-        """Kinds whose rows in that table count for its own metadata; a Job of Volcano passes its own to PodGroups."""
+        """Kinds whose rows in that table count for its own metadata."""
         if self.group == "batch.volcano.sh":
             return frozenset(("JobSet", "PodGroup"))
         return frozenset((self.kind, self.marked_as))
@@ -86,9 +83,7 @@ def _maker(owner: OwnerReference, namespace: str) -> Maker:
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
-    """All workloads; ReplicaSets only where nothing stands above, since those of a Deployment repeat its
-    annotations.
-    """
+    """All workloads; ReplicaSets only where nothing is above them."""
     read: Iterable[NamespacedObject]
     read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)
     alone = (each for each in objects.replica_sets if controller(each.metadata) is None)

@@ -1,4 +1,4 @@
-"""State of a pod: pending and ours, bound, terminating, nominated, set aside, or none of these."""
+"""State of a pod: pending and ours, bound, terminating, nominated, skipped, or none of these."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ def has_succeeded(pod: PodManifest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose pending pods are ours (models/reading.md, "Pods").
-
-    ``scheduler_name``: ``*``: any; None: any offline, ``placer`` in a ``cluster``. ``gates``: those that carry the hold
-    gate, whatever their scheduler.
-    """
+    """Whose pending pods are ours (models/reading.md, "Pods"); ``gates``: those that carry the hold gate."""
 
     scheduler_name: str | None = None
     cluster: bool = False
@@ -110,7 +106,7 @@ def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def gated_pods(pods: Iterable[PodManifest], ownership: Ownership) -> list[PodManifest]:
-    """Pods that wait for a node and that their scheduling gates keep from being placed by any scheduler."""
+    """Pods that wait for a node and that their gates keep from any scheduler."""
     return [pod for pod in filter(_waits_for_a_node, pods) if ownership.gated(pod)]
 
 

@@ -1,4 +1,4 @@
-"""The problem by name: pods, gangs, queues, the policy, and the instance that holds them and all nodes."""
+"""The problem by name: pods, gangs, queues, the policy, and the instance with all of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PodState(Enum):
 
     @property
     def on_node(self) -> bool:
-        """Whether the pod is on its node, running or being deleted, so that it takes amounts that rules limit."""
+        """Whether the pod is on its node, running or being deleted."""
         return self in (PodState.BOUND, PodState.TERMINATING)
 
 
@@ -92,7 +92,7 @@ class Pod:
     group
         For a pending pod without one the group of its own name.
     sub_group
-        Index into the group's ``sub_groups``; None where no policy takes it.
+        Index into the group's ``sub_groups``.
     role
         ``volcano.sh/task-spec``; empty where absent.
     queue
@@ -102,17 +102,15 @@ class Pod:
     daemon
         DaemonSet or static pod: does not make its node count as used (O4).
     workload
-        None where its AppGroup does not know it, so that it has no dependencies.
-    numa
-        None where no kubelet would align anything of it.
+        None: it has no dependencies.
     unsupported
         Fields that ask for more than is modelled (C4), as ``field: what``.
     protected
-        Why a bound pod is never disturbed (D2); empty where it may be.
+        Why a bound pod is never disturbed (D2).
     never_preempts
         For other schedulers and passes that make room.
     running_priority
-        Priority as a unit while it runs (D1), where its group's class decides.
+        Priority as a unit while it runs (D1), where that is another one.
     """
 
     namespace: str
@@ -189,8 +187,8 @@ class NetworkTopology:
 
 @dataclass(frozen=True, slots=True)
 class SubGroupPolicy:
-    """One ``subGroupPolicy`` of a PodGroup: each set of pods is a gang of ``size`` (C6), ``min_sub_groups`` of which
-    must be ready (C5).
+    """One ``subGroupPolicy``: each set of pods is a gang of ``size`` (C6), ``min_sub_groups`` of which must be
+    ready.
     """
 
     name: str
@@ -203,8 +201,8 @@ class SubGroupPolicy:
 class SubGroup:
     """The pods of one policy that share the values of its ``matchLabelKeys``.
 
-    ``name``: for people, need not be unique. ``policy``: index into the group's ``policies``. ``succeeded``: members
-    that finished and count as placed (Volcano only).
+    ``name``: need not be unique. ``policy``: index into the group's ``policies``. ``succeeded``: those that count as
+    placed.
     """
 
     name: str
@@ -225,10 +223,8 @@ class Group:
 
     Parameters
     ----------
-    min_member
-        Least placed pods (C5).
-    min_task_member
-        Least placed pods per role; empty where Volcano checks none.
+    min_member, min_task_member
+        Least placed pods, in all and per role (C5).
     sub_groups
         One entry per set that has a pod.
     priority
@@ -238,13 +234,13 @@ class Group:
     pending, bound
         Sorted; unsupported pods are pending, terminating ones in neither.
     succeeded
-        Members that finished and count as placed, by role (Volcano only); ``finished``: all of them.
+        Members that finished and count as placed, by role; ``finished``: all of them.
     min_resources, class_priority
         For other schedulers.
     invalid
         Why nothing of it may be placed (InvalidGroup).
     disrupted_whole
-        Its pods are disturbed together (``disruptionMode: all``), even where some alone would leave it ready (D1).
+        Its pods are disturbed together (D1).
     stated
         The mark of its pods that states ``min_member``.
     """
@@ -310,9 +306,8 @@ def group_of_one(pod: Pod) -> Group | None:
 class Queue:
     """A queue and its limits on pods.
 
-    ``capability``: per resource listed, an explicit 0 is a limit. ``parent``: None where it is not there. ``weight``:
-    for other schedulers. ``reclaimable``: False: its running pods go only for a more urgent group of it (D2).
-    ``marks``: limits to nodes, own or of the nearest queue above (C3). ``namespaces``: None: any.
+    ``capability``: an explicit 0 is a limit. ``weight``: for other schedulers. ``reclaimable``: False: its running pods
+    go only for a more urgent group of it (D2). ``marks``: limits to nodes (C3). ``namespaces``: None: any.
     """
 
     name: str
@@ -361,11 +356,8 @@ LEVELS = ("placed", "locality", "networkCost", "packing")
 class Policy:
     """The policy object of an instance, defaults filled in.
 
-    ``network_topology``, ``network_weights``: ``namespace/name``, and a list of it. ``topology_keys``: node labels,
-    nearest first, that make the tree where there is no HyperNode. ``locality_all``: every PodGroup without
-    networkTopology wants soft locality. ``resource_weights``: not empty: O1 looks at these only, each share times its
-    number. ``rules_off``: of C8, C9, C10, C11. ``gangs_of_owners``: each JobSet, replica and Indexed Job is a gang.
-    ``class_decides``: a PodGroup's class is its priority. ``evicts``, ``moves``: a pass may.
+    ``topology_keys``: node labels, nearest first, in place of HyperNodes. ``resource_weights``: not empty: O1 looks at
+    these only, each share times its number. ``rules_off``: of C8, C9, C10, C11.
     """
 
     levels: tuple[str, ...] = LEVELS
@@ -388,7 +380,7 @@ ANY_SCHEDULER = "*"
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """How many pods wait for a node and are not ours to place; each counts once, ``gated`` ones of every scheduler."""
+    """How many pods wait for a node and are not ours to place; each counts once."""
 
     other_schedulers: Mapping[str, int] = field(default_factory=dict)
     gated: int = 0
@@ -418,7 +410,7 @@ class Instance:
     network_costs
         Every NetworkTopology to its lists to costs of links: for other schedulers.
     digest
-        SHA-256 of the text it was read from; empty where it was made otherwise.
+        SHA-256 of the text it was read from, or empty.
     skipped
         Kinds that placer does not read, with counts.
     scheduler_name
@@ -429,8 +421,6 @@ class Instance:
         Those that mean a bound pod, sorted; behind them ``maxPods`` of the Policy.
     moves_only
         Units of any priority may be moved, none evicted (D3).
-    most_moves
-        None: any number.
     beyond_budget
         Pods that wait since their namespace exceeds its budget, and why.
     """
@@ -480,7 +470,7 @@ class Instance:
 
     @cached_property
     def held(self) -> Mapping[str, Resources]:
-        """Node to the amounts that bound, terminating and nominated pods take; an untouched node is absent."""
+        """Node to the amounts that bound, terminating and nominated pods take."""
         sums: dict[str, dict[str, int]] = {}
         for pod in self.pods.values():
             if pod.node is not None:
@@ -496,7 +486,7 @@ class Instance:
         return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
 
     def unoffered(self, pod: Pod) -> list[str]:
-        """Resources that a pod asks for and no node offers, so only other nodes would let it run."""
+        """Resources that a pod asks for and no node offers."""
         return [name for name, amount in pod.requests.items() if amount > 0 and name not in self.offered]
 
     def keeping_held(self, **changes: Any) -> Instance:
@@ -561,7 +551,7 @@ class Instance:
 
     @cached_property
     def bound_spreads(self) -> Mapping[tuple[Key, str], Spread]:
-        """AppGroup and workload to the nodes of its bound pods; absent: none bound, or no network."""
+        """AppGroup and workload to the nodes of its bound pods."""
         return self._spreads(PodState.BOUND)
 
     @cached_property
@@ -605,7 +595,7 @@ class Instance:
         return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None, namespace: str | None) -> str | None:
-        """The first queue from ``queue`` upwards that takes no new pods of a namespace (None: of any), else None."""
+        """The first queue from ``queue`` upwards that takes no new pods of a namespace (None: of any)."""
         return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
 
 

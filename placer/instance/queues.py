@@ -1,4 +1,4 @@
-"""Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1)."""
+"""Volcano queues, which of them a pod counts against (C11), and priorities (O1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLOSED = "Closed"
 
 
 class Queues:
-    """Who is in which queue: by name, by PodGroup, or by the annotation of a Namespace."""
+    """Who is in which queue."""
 
     def __init__(
         self, queues: Sequence[volcano.QueueManifest], namespaces: Sequence[core.NamespaceManifest], findings: Findings
@@ -49,7 +49,7 @@ class Queues:
             findings.add("QueueCycle", f"Queue {circle[0]}", message)
 
     def of_group(self, stated: str | None, namespace: str, subject: str) -> str | None:
-        """Queue of a Volcano PodGroup: the one it states, else its namespace's, else Volcano's default if it exists."""
+        """Queue of a Volcano PodGroup: its own, its namespace's, or Volcano's default."""
         named = stated or self._of_namespace.get(namespace)
         if named is None:
             return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
@@ -157,14 +157,14 @@ class Priorities:
         return None if policy is None else policy == "Never"
 
     def of_class(self, name: str, subject: str) -> int | None:
-        """Value of the class that ``subject`` names; None, and a finding, where there is none of that name."""
+        """Value of the class that ``subject`` names; None, and a finding, where it is absent."""
         value = self._values.get(name)
         if value is None:
             self._findings.missing(f"PriorityClass {name}", subject, self._values)
         return value
 
     def stated(self, spec: PodSpec, key: Key) -> int | None:
-        """Priority that a pod states: its number, else that of its class; None: neither, or the class is not there."""
+        """Priority that a pod states by number or by class."""
         if spec.priority is not None:
             return spec.priority
         return self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None

@@ -1,10 +1,7 @@
 """A pod's request of its node, by the Kubernetes formula (C2).
 
-Per resource: the sum over app containers and sidecars, or, if that is more, the running maximum over init containers
-with the sidecars started before. Pod-level resources replace cpu, memory and hugepages, the overhead is added. A bound
-pod that is resized counts the largest of its spec, the allocated and the actuated amounts.
-
-Source: component-helpers ``resource/helpers.go``; core/v1 ``defaults.go``.
+A bound pod that is resized counts the largest of its spec, the allocated and the actuated amounts. Source:
+component-helpers ``resource/helpers.go``; core/v1 ``defaults.go``.
 """
 
 from __future__ import annotations
@@ -23,10 +20,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind.
-
-    ``refused``: the kubelet refused the spec.
-    """
+    """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind."""
 
     allocated: Mapping[str, Mapping[str, int]]
     actuated: Mapping[str, Mapping[str, int]]
@@ -45,9 +39,8 @@ class _Given:
 
 
 def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
-    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included; equal ones share an object.
-
-    ``status``: of a bound pod, which counts amounts that the kubelet gave.
+    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included; equal ones share an
+    object.
     """
     given = _given(spec, status) if status is not None else None
     if given is None and (alone := _only_container(spec)) is not None:

@@ -1,8 +1,7 @@
 """From HyperNode objects, or labels of nodes, to the tier tree and its tierNames (C7).
 
-Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``): a pattern is searched anywhere in the node's
-name, an empty label selector takes nothing. RE2 matches, since no pattern can stretch its time. Broken HyperNodes are
-left out with all their ancestors (models/reading.md, "broken tree").
+Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``), with RE2, since no pattern can stretch its
+time. Broken HyperNodes are left out with all their ancestors (models/reading.md, "broken tree").
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def pattern_error(pattern: str) -> str | None:
 
 
 def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list[str]]:
-    """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error.
-
-    All are matched at once, or one after another where together they exceed RE2's memory.
-    """
+    """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error."""
     wanted = sorted(set(patterns))
     found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
     together = _together(wanted)
@@ -88,7 +84,7 @@ class TierNames:
                 findings.add("TierNameAmbiguous", subject, f"tierName {name} stands on {len(tiers)} tiers: {where}")
 
     def tier(self, name: str, subject: str) -> int | None:
-        """Tier of the name that ``subject`` uses; None, and a finding, where it is unknown or ambiguous."""
+        """Tier of the name that ``subject`` uses; None, and a finding, where it has none."""
         tiers = self._tiers.get(name, {})
         if len(tiers) == 1:
             return next(iter(tiers))
@@ -348,9 +344,8 @@ Path = tuple[str, ...]
 
 
 def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
-    """Build the tree of the domains that node labels name, nearest key first; the first makes tier 1.
-
-    A domain is named after its path, widest first, joined by ``/``, which no label value holds.
+    """Build the tree of the domains that node labels name, nearest key first; a domain's name is its path, widest
+    first.
     """
     leaves: dict[Path, list[str]] = defaultdict(list)
     for name, node in nodes.items():

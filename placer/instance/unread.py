@@ -1,7 +1,6 @@
 """Objects that cannot be read: a finding for each, and groups that depend on them wait (models/reading.md).
 
-One tenant's object must not keep all others from being placed, and none may be placed as if it were not there. An
-object called ``*`` stands for all of a kind that a cluster does not serve.
+An object called ``*`` stands for all of a kind that a cluster does not serve.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups", KAI: 
 
 
 def note_unread(objects: Objects, findings: Findings) -> None:
-    """Note every object that cannot be read; ``findings`` then tells references to it from those to nothing."""
+    """Note every object that cannot be read."""
     for each in objects.unread:
         findings.unread.setdefault(each.label, set())
         findings.add("Unreadable", each.label, f"{_said(each.label)}, and its dependents wait: {each.wrong}")
@@ -69,7 +68,7 @@ def hold_back(
     findings: Findings,
     rules_off: Container[str] = (),
 ) -> dict[GroupKey, Group]:
-    """Make groups invalid that depend on an unreadable object; not for the sake of ``rules_off`` alone."""
+    """Make groups invalid that depend on an unreadable object."""
     if not objects.unread:
         return dict(groups)
     manifests = {each.key: each.pod for each in entries}

@@ -1,4 +1,4 @@
-"""Findings about objects of kinds that are not read, and work that makes no pods yet."""
+"""Findings about kinds that are not read, and work that makes no pods yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
 
 def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
-    """Note, once per kind, workloads that no pod is made of offline and of which none is there."""
+    """Note workloads of which offline no pod is made or there, once per kind."""
     found: dict[str, set[str]] = {}
     for kind, workload in () if cluster else _not_made(objects):
         found.setdefault(kind, set()).add(workload)

@@ -1,4 +1,4 @@
-"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported."""
+"""Demands of pods that are not modelled (C4): such a pod is never bound."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAFE_SYSCTLS = frozenset(
 
 
 class Volumes:
-    """Claims and volumes of an instance; a claim for one pod only may be taken by one of ``users``."""
+    """Claims and volumes of an instance; ``users`` may take claims for one pod."""
 
     def __init__(
         self,
@@ -109,9 +109,8 @@ def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their pods a gang. ``gangs``: those of which
-    something is not modelled. ``ending``: namespaces being deleted. ``devices``: resources that only a DeviceClass
-    serves.
+    ``scheduled_jobs``: batch Jobs whose pods are a gang. ``gangs``: those not modelled. ``ending``: namespaces being
+    deleted. ``devices``: resources that only a DeviceClass serves.
     """
 
     volumes: Volumes
@@ -122,7 +121,7 @@ class Refusals:
     devices: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, pod: PodManifest, group: GroupKey | None = None, asked: Collection[str] = ()) -> tuple[str, ...]:
-        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound; empty: none."""
+        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound."""
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()

@@ -1,4 +1,4 @@
-"""Instances in which something is otherwise: pods have left or wait, nodes are lost or empty."""
+"""Instances in which something is otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Part = TypeVar("_Part", Group, SubGroup)
 
 
 def released(instance: Instance, gone: Collection[Key]) -> Instance:
-    """Some bound pods have left their nodes and wait; their NUMA zones stay taken, since no object names these."""
+    """Some bound pods wait; their NUMA zones are taken, since no object names these."""
     if not gone:
         return instance
     pods, groups = dict(instance.pods), dict(instance.groups)
@@ -42,7 +42,7 @@ def _released(part: _Part, away: frozenset[Key]) -> _Part:
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
-    """Some nodes are lost, thus not Ready: their pods wait, but for DaemonSet and static ones."""
+    """Some nodes are lost, thus not Ready, and pods that may run elsewhere wait."""
     gone = ran_on(instance, lost)
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     budgets = tuple(budget.without(gone) for budget in instance.budgets)
@@ -50,7 +50,7 @@ def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
 
 
 def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
-    """Pods of lost nodes that may run elsewhere: all but those of DaemonSets and static ones."""
+    """Pods of lost nodes that may run elsewhere."""
     bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and pod.node in lost)
     return [pod.key for pod in bound if not pod.daemon]
 

@@ -39,7 +39,7 @@ def stateful_set_blueprint(workload: StatefulSetManifest) -> Blueprint:
 
 
 def job_blueprint(workload: JobManifest) -> Blueprint:
-    """Pods of a batch Job: as many as may run at once, and no more than are to complete."""
+    """Pods of a batch Job: as many as may run at once."""
     spec, uid = workload.spec, workload.metadata.uid
     labels = {"job-name": workload.name, "batch.kubernetes.io/job-name": workload.name}
     if uid:
@@ -59,7 +59,7 @@ def job_blueprint(workload: JobManifest) -> Blueprint:
 
 
 def job_pod_groups(workload: JobManifest) -> tuple[UpstreamPodGroupManifest, ...]:
-    """The PodGroup of a batch Job with a scheduling field: without a count, all that run at once."""
+    """The PodGroup of a batch Job with a scheduling field."""
     spec = workload.spec
     if spec.scheduling is None or names_group(spec.template):
         return ()

@@ -1,7 +1,6 @@
-"""The six orders in which an AppGroup's workloads may be placed one after another (KEP-260, models/policies.md).
+"""The six orders in which an AppGroup's workloads may be placed one after another.
 
-Workloads are taken in the order of the spec; the controller takes them in the random order of a Go map. Source: KEP-260
-"Application Group CRD"; diktyo-io/appgroup-controller; otaviokr/topological-sort.
+Source: KEP-260 "Application Group CRD"; diktyo-io/appgroup-controller; otaviokr/topological-sort.
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ DEFAULT_ALGORITHM = "KahnSort"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadOrder:
-    """Workloads in the order in which they are to be placed, each once.
-
-    ``algorithm``: the one used. ``cycle``: workloads that call each other in a circle; then the order is the spec's.
-    """
+    """Workloads in the order in which they are to be placed; with a ``cycle`` that of the spec."""
 
     algorithm: str
     workloads: tuple[str, ...]
@@ -41,10 +37,9 @@ def sort_workloads(
     dependencies: Mapping[str, Sequence[str]],
     roots: Sequence[str] = (),
 ) -> WorkloadOrder:
-    """Order the workloads of an AppGroup, those without dependencies included; equal input gives the equal order.
+    """Order the workloads of an AppGroup; equal input gives the equal order.
 
-    ``algorithm``: of :data:`ALGORITHMS`, else the default. ``roots``: workloads that come first where the algorithm
-    looks for one to begin with; any that is no workload raises ValueError.
+    ``algorithm``: of :data:`ALGORITHMS`, else the default. ``roots``: workloads that come first, else ValueError.
 
     Examples
     --------
@@ -65,7 +60,7 @@ def sort_workloads(
 
 
 def find_cycle(dependencies: Graph) -> tuple[str, ...]:
-    """The first circle of calls met on the way from the first workload down; of one workload: it calls itself."""
+    """The first circle of calls; of one workload: it calls itself."""
     done: set[str] = set()
     for start in dependencies:
         path, calls = [start], [iter(dependencies.get(start, ()))]

@@ -1,7 +1,7 @@
-"""How a schema is declared, quantities, metadata, selectors: shared by all kinds.
+"""How a schema is declared, quantities, metadata, selectors.
 
-Schemas are msgspec structs: on 55,000 pods they take a sixth of the memory of models that keep a ``__dict__``. Fields
-are declared only where some rule reads them. JSON ``null`` means *left out*, as in the API server.
+Schemas are msgspec structs, for memory. Fields are declared only where some rule reads them. JSON ``null`` means *left
+out*.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClosedSchema(Schema, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Problem(ValueError):
-    """A fault of a value, in words; ``found`` None lets the reader show the value itself."""
+    """A fault of a value, in words; ``found`` None: the value itself."""
 
     def __init__(self, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
@@ -56,7 +56,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """Next to a type, in a closed schema: reads a value of any type, or raises :class:`Problem`."""
+    """Next to a type, in a closed schema: reads a value of any type."""
 
     read: Callable[[Any], Any]
 

@@ -30,9 +30,7 @@ class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
 
 
 def amount_of(value: int | str, whole: int) -> int:
-    """A number, or a percentage of ``whole`` rounded up, as the disruption controller reads it; else
-    :class:`Problem`.
-    """
+    """A number, or a percentage of ``whole`` rounded up; else :class:`Problem`."""
     if isinstance(value, int):
         return value
     digits, sign, rest = value.partition("%")

@@ -1,7 +1,4 @@
-"""Use of each field of the kinds that placer reads: read, ignored, refused, or it limits nothing.
-
-A field of a schema in this package is read, unless it stands here, by its type in ``fields.json``.
-"""
+"""Use of each field of the kinds that placer reads; one that is declared is read, unless it stands here."""
 
 from __future__ import annotations
 
@@ -203,7 +200,7 @@ NEUTRAL: Mapping[str, str] = {
 
 
 class FieldUse(NamedTuple):
-    """One field of a kind: its path in an object, and its type and field as above; ``use`` None: unknown."""
+    """One field of a kind; ``use`` None: unknown."""
 
     path: str
     at: tuple[str, str]
@@ -216,7 +213,7 @@ class FieldUse(NamedTuple):
 
 
 def field_uses(info: KindInfo) -> Iterator[FieldUse]:
-    """Every field of a kind with its use, and none below those that no rule reads, or of a template of pods."""
+    """Every field of a kind with its use, none below those that no rule reads."""
     for called in types_of(info).values():
         yield from _uses(called, info.model, "")
 

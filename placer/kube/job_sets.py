@@ -1,7 +1,4 @@
-"""jobset.x-k8s.io JobSet: batch Jobs that belong together.
-
-Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for ``spec.scheduling``.
-"""
+"""jobset.x-k8s.io JobSet (``api/jobset/v1alpha2``, v0.12): batch Jobs that belong together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which model reads which API group and kind, the kubectl names of a kind, and all its fields.
-
-``fields.json`` holds the names of all fields, from the sources and under the licences that it states.
-"""
+"""Which model reads which API group and kind, the kubectl names of a kind, and all its fields (``fields.json``)."""
 
 from __future__ import annotations
 
@@ -24,9 +21,7 @@ class KindInfo:
     """How one kind is read and called.
 
     ``attribute``: sequence in ``manifests.Objects``. ``groups``: the first one is in use. ``schema``: ``MODULE.CLASS``
-    here, imported with the first object of the kind, for a short start-up. ``keeps_text``: pods are made from it.
-    ``skips_versions``: objects of other versions are skipped, else a fault, because pods state that they depend on
-    them.
+    here, imported late. ``keeps_text``: pods are made from it. ``skips_versions``: others are skipped, else a fault.
     """
 
     attribute: str
@@ -192,13 +187,7 @@ BY_ATTRIBUTE: Mapping[str, KindInfo] = MappingProxyType({info.attribute: info fo
 
 
 def find_kinds(word: str) -> tuple[KindInfo, ...]:
-    """Kinds that a word names, as kubectl takes it; several where API groups share the name and the word gives none.
-
-    Examples
-    --------
-    >>> [info.group for info in find_kinds("PodGroups.scheduling.volcano.sh")]
-    ['scheduling.volcano.sh']
-    """
+    """Kinds that a word names, as kubectl takes it; several where API groups share the name."""
     name, _, group = word.lower().partition(".")
     return tuple(
         info
@@ -220,9 +209,9 @@ Steps = tuple[str | int, ...]
 
 @dataclass(eq=False, slots=True)
 class Fields:
-    """Possible fields at one place of an object; a list is the place of its items.
+    """Possible fields at one place of an object.
 
-    ``values``: below keys that are free. ``open``: anything may stand there, or it is not known.
+    ``values``: below keys that are free. ``open``: anything may stand there.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)
@@ -242,7 +231,7 @@ _VALUE = Fields()
 
 @cache
 def known_fields(info: KindInfo, version: str = "") -> Fields | None:
-    """Every field of a kind, read or not, of one version (empty: of any); None where they are not known."""
+    """Every field of a kind, of one version (empty: of any); None where they are not known."""
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
@@ -307,7 +296,7 @@ def types_of(info: KindInfo) -> dict[str, str]:
 
 
 def type_fields(called: str) -> dict[str, str]:
-    """Fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
+    """Fields of a type, and the type of each; with a star: free keys."""
     words = (word.partition(":") for word in _data()["types"][called].split())
     return {name: inner for name, _, inner in words}
 
@@ -343,7 +332,7 @@ def _together(parts: Sequence[Fields]) -> Fields:
 
 
 def schema_in(annotation: Any) -> Any:
-    """Schema of a field or of its list's items; None where only its presence or its value matters."""
+    """Schema of a field or of its list's items, if any."""
     inner = without_none(annotation)
     if get_origin(inner) is tuple:
         inner = without_none(get_args(inner)[0])
@@ -363,10 +352,7 @@ _THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup"), ("schedulin
 
 
 def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
-    """The known path that is most like an unknown ``key``; empty where there is none.
-
-    ``above`` are the places on the way, the object's root first, with their fields.
-    """
+    """The known path that is most like an unknown ``key``; ``above``: places on the way, the root first."""
     place, here = above[-1]
     like = alike(key, here.names)
     if like is not None:
@@ -379,9 +365,7 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
 
 
 def nearest_kind(group: str, kind: str) -> KindInfo | None:
-    """The kind that somebody may have meant by one that is not read; None where none is similar or its group is
-    foreign.
-    """
+    """The kind that somebody may have meant by one that is not read, if any."""
     if (group, kind) in _THEMSELVES or not _is_familiar(group):
         return None
     here = {info.kind: info for (each, _), info in KINDS.items() if each == group}

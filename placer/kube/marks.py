@@ -1,7 +1,4 @@
-"""Marks of other systems that state a gang, a topology, a limit or a protection: one row each.
-
-Reading, refusal, findings, the annotations that a snapshot keeps and the page of documentation follow from this table.
-"""
+"""Marks of other systems that state a gang, a topology, a limit or a protection: one row each."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ class Holds(Enum):
 class Mark:
     """One mark of another system.
 
-    ``name``: key of the label or annotation, path of the field, or API group of the kind. ``on``: kinds of objects that
-    bear it. ``system``: its reader. ``reading``: consequence for users: a short phrase.
+    ``name``: key, path of the field, or API group of the kind. ``on``: kinds of objects that bear it. ``reading``:
+    consequence for users.
     """
 
     name: str
@@ -351,7 +348,7 @@ _PROTECTS = {
 def protections(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, bool]]:
-    """Marks of an object that state whether its pods may be disturbed (D2): name, value, and whether it protects."""
+    """Protecting marks of an object (D2): name, value, and whether it protects."""
     said = set[str]()
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
     for mark in _PROTECTING if labels or annotations else ():
@@ -371,10 +368,7 @@ def _protects(name: str, value: str) -> bool:
 def decide_nothing(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None, said: str = _IGNORED
 ) -> Iterator[tuple[str, str]]:
-    """Marks of an object that no rule reads: name, and its place with the name.
-
-    ``said``: code of the finding, with which the ``reading`` of such a mark begins.
-    """
+    """Marks of an object that no rule reads, of one code: name, and its place with the name."""
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}}
     for mark in () if all(map(_IDLE_NAMES.isdisjoint, found.values())) else _IDLE:
         value = found[mark.place].get(mark.name)
@@ -388,7 +382,7 @@ _IDLE_NAMES = frozenset(mark.name for mark in _IDLE)
 
 
 def is_protection(key: str, value: str) -> bool:
-    """Whether a label or an annotation is a mark that may protect, with a value that such a mark can have."""
+    """Whether a label or annotation is a protecting mark with a value of such a mark."""
     known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
     return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 

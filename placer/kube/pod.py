@@ -1,4 +1,4 @@
-"""v1 Pod and the pod template that workloads share, for requests, eligibility, gangs and refusals (C1-C10)."""
+"""v1 Pod and the pod template that workloads share (C1-C10)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class ClaimVolume(Schema, frozen=True, kw_only=True):
 
 
 class VolumeEntry(Schema, frozen=True, kw_only=True):
-    """Volumes with claims decide where a pod can run; a disk that it names itself is a finding."""
+    """Claims decide where a pod can run; a disk that it names itself is a finding."""
 
     name: str | None = None
     persistent_volume_claim: ClaimVolume | None = None
@@ -124,7 +124,7 @@ class VolumeEntry(Schema, frozen=True, kw_only=True):
 
 
 class WorkloadReference(Schema, frozen=True, kw_only=True):
-    """A pod group of a Workload of ``scheduling.k8s.io/v1alpha1``, and the key of one of its replicas."""
+    """A pod group of a Workload of v1alpha1, and the key of a replica."""
 
     name: str | None = None
     pod_group: str | None = None

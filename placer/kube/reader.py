@@ -1,7 +1,7 @@
-"""Text to an object of a schema; a wrong text is read once more, for every fault in it.
+"""Text to an object of a schema.
 
-msgspec stops at the first fault. A validator of pydantic-core, made of the same schema and imported only then, reads
-on. Its result decides, so both never differ.
+msgspec stops at the first fault. A validator of pydantic-core, made of the same schema, then reads on and decides, so
+both never differ.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ManagedField(Schema, frozen=True, kw_only=True):
 
 
 class NumaMetadata(Metadata, frozen=True, kw_only=True):
-    """Metadata with the times of the writes, which tell the pods that the object cannot know yet."""
+    """Metadata with the times of the writes."""
 
     managed_fields: tuple[ManagedField, ...] | None = None
 

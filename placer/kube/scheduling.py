@@ -1,8 +1,6 @@
-"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them.
+"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them (KEP-4671).
 
 In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key.
-
-Source: kubernetes ``staging/src/k8s.io/api/scheduling`` v1alpha1, v1alpha2 and v1beta1, and KEP-4671.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
 
 
 class WorkloadPodGroup(Schema, frozen=True, kw_only=True):
-    """A pod group inside a Workload of v1alpha1; pods of one ``podGroupReplicaKey`` are one gang of it."""
+    """A pod group inside a Workload of v1alpha1."""
 
     name: Name
     policy: UpstreamSchedulingPolicy | None = None

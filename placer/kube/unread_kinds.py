@@ -1,4 +1,4 @@
-"""Kinds that placer does not read, and that make pods or limit them: the fields it looks at, and how pods name them."""
+"""Kinds that placer does not read, and that make pods or limit them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationSt
 
 @dataclass(frozen=True, slots=True)
 class UnreadWorkload:
-    """A workload of which no pods are made, with its own labels and annotations; ``queue`` is Kueue's."""
+    """A workload of which no pods are made; ``queue`` is Kueue's."""
 
     group: str
     kind: str
@@ -94,9 +94,9 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 class UnreadLimit:
     """A kind whose objects limit pods.
 
-    ``groups``: the first one is in use. ``marks``: labels and annotations by which a pod, or its workload, names one.
-    ``plain_marks``: the same, of pods of YuniKorn. ``of_namespace``: all pods of its namespace are limited, by
-    ``namespace_marks`` those of a Namespace. ``on_making``: it limits pods only when they are made.
+    ``groups``: the first one is in use. ``marks``: by which a pod, or its workload, names one. ``plain_marks``: of
+    YuniKorn. ``of_namespace``: all pods of its namespace are limited. ``on_making``: pods are limited when they are
+    made.
     """
 
     kind: str

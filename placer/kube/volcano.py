@@ -1,7 +1,4 @@
-"""Volcano: scheduling.volcano.sh PodGroup and Queue, batch.volcano.sh Job, topology.volcano.sh HyperNode.
-
-Limits are those of the CRDs; rules of the webhooks that a stored object may break are findings, not faults.
-"""
+"""Volcano: PodGroup, Queue, Job and HyperNode, with the limits of the CRDs, not of the webhooks."""
 
 from __future__ import annotations
 
@@ -118,7 +115,7 @@ class TaskEntry(Schema, frozen=True, kw_only=True):
 
 
 class JobVolume(Schema, frozen=True, kw_only=True):
-    """A claim that all pods of a job mount; without a name the controller makes one and names it."""
+    """A claim that all pods of a job mount."""
 
     volume_claim_name: str | None = None
 

@@ -68,8 +68,8 @@ def load(
 ) -> Objects:
     """Read an instance's objects from files: typed, in the order of the input.
 
-    ``paths``: files, folders and ``-``; texts that have been read already. ``with_`` (files), ``without``, ``set_``:
-    see :func:`~placer.manifests.edits.edit`. ``lenient``: skip objects that cannot be read.
+    ``with_`` (files), ``without``, ``set_``: see :func:`~placer.manifests.edits.edit`. ``lenient``: skip objects that
+    cannot be read.
 
     Raises
     ------

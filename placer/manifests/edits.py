@@ -26,18 +26,9 @@ def edit(
 ) -> list[RawObject]:
     """Apply the what-if options: first objects are added, then left out, then changed.
 
-    Options of one kind apply in order. Untouched objects of the result are the same.
-
-    Parameters
-    ----------
-    with_
-        One of the same API group, kind, namespace and name is replaced where it stands.
-    without
-        ``KIND/[NAMESPACE/]NAME``, by default the one in ``default``, else the only one; or
-        ``KIND[/NAMESPACE] --where SELECTOR``.
-    set_
-        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``, or ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR``: VALUE as YAML; empty
-        or ``null`` leaves the field out. Something must read the field.
+    ``with_``: one of the same API group, kind, namespace and name is replaced. ``without``: ``KIND/[NAMESPACE/]NAME``,
+    by default the one in ``default``, else the only one; or ``KIND[/NAMESPACE] --where SELECTOR``. ``set_``: the same
+    with ``:PATH=VALUE``, VALUE as YAML; empty or ``null`` leaves the field out.
 
     Raises
     ------

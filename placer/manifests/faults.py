@@ -1,4 +1,4 @@
-"""Faults of an input: collected up to a limit, and the faults of an object in words."""
+"""Faults of an input, collected up to a limit and in words."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _EXPECTED = {
 
 
 def wrongs(misfit: Misfit) -> Iterator[Wrong]:
-    """The errors of one object in words, in the order of the fields; a single one if there are more than 20,000."""
+    """The errors of one object in words, in the order of the fields; one for all beyond 20,000."""
     count = misfit.count
     if count > MOST:
         yield "", f"{count} faults in one object", "none"

@@ -1,7 +1,4 @@
-"""Files, folders and standard input to texts, unpacked within the limits.
-
-The first character of a text tells JSON from YAML; packed files are known by their first two bytes.
-"""
+"""Files, folders and standard input to texts, unpacked within the limits."""
 
 from __future__ import annotations
 
@@ -44,8 +41,7 @@ _Budget = dict[bool, int]
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input: one text for each file that could be read.
 
-    ``paths``: folders are searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``; ``-`` is
-    standard input; a text is taken as it is. ``faults``: takes the faults, else they raise :class:`BadInstance`.
+    ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
     budget = {True: JSON_TEXT, False: YAML_TEXT}

@@ -1,4 +1,4 @@
-"""Objects as they were read before: of a text that is still the same, nothing is read again."""
+"""Objects as they were read before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placer.manifests.validation import Objects, validate
 
 
 class KeptObjects:
-    """Objects of a cluster by their texts; one with something to report is read every time."""
+    """Objects of a cluster by their texts; one with something to report is not kept."""
 
     def __init__(self) -> None:
         self._raws: dict[bytes, RawObject] = {}
@@ -23,7 +23,7 @@ class KeptObjects:
         self._guard = threading.Lock()  # what has come is read while a plan is carried out
 
     def read(self, items: Sequence[bytes], text: Callable[[Sequence[bytes]], Text]) -> Objects:
-        """Read the objects of a snapshot: ``items`` to texts, no two alike; :class:`BadInstance` has every fault."""
+        """Read the ``items`` of a snapshot, no two alike; ``text`` makes a file of some."""
         with self._guard:
             return self._read(items, text)
 

@@ -27,9 +27,8 @@ class _LabelTest(NamedTuple):
 
 
 def parse_label_selector(text: str) -> tuple[_LabelTest, ...]:
-    """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
-
-    Commas separate conditions, all of which must hold. Any other text, or an empty one, is a :class:`ValueError`.
+    """Read a selector of ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``, or
+    raise ValueError.
     """
     tests: list[_LabelTest] = []
     position, more = 0, True

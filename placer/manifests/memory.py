@@ -1,4 +1,4 @@
-"""Objects that are in memory already, as JSON text: dicts, typed objects, those of the Kubernetes client."""
+"""Objects in memory, as JSON text: dicts, typed objects, those of a Kubernetes client."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _CLASS = re.compile(r"(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w+)")
 
 
 def as_texts(sources: Iterable[object], name: str = "memory") -> list[str | Path | Text]:
-    """Take paths and texts as they are, and objects in memory as one text with the given name; else
-    :class:`TypeError`.
-    """
+    """Take paths and texts as they are, and objects as one text with the given name; else TypeError."""
     paths: list[str | Path | Text] = []
     objects: list[Any] = []
     for place, source in enumerate(sources, 1):
@@ -52,7 +50,7 @@ def _object(value: Any, place: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The JSON of a value, under the names of the API; a field that is not set is left out."""
+    """The JSON of a value, under the names of the API."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

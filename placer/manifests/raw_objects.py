@@ -1,8 +1,8 @@
-"""Texts to single objects: documents told apart, lists taken apart, each object keeps its own slice of JSON text.
+"""Texts to single objects, each with its own slice of JSON text.
 
 Only the header of an object is read here. Its shape, a parser that knows every field of the kind and makes a value of
-none, tells quickly whether an object has only known fields. YAML takes a hundred times as long to become JSON as JSON
-to be validated, so a text that is wrong all over is read only as far as faults are reported.
+none, tells quickly whether an object has only known fields. YAML takes a hundred times as long as JSON, so a text that
+is wrong all over is read only as far as faults are reported.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def is_list(header: _Header) -> bool:
 
 
 def snapshot_of(header: _Header) -> str:
-    """Name of the scheduler that a list is a snapshot for; empty where it is none."""
+    """Name of the scheduler that a list is a snapshot for, if it is one."""
     if header.kind != "List" or not isinstance(header.metadata, _TopMetadata):
         return ""
     return (header.metadata.annotations or {}).get(SNAPSHOT, "")
@@ -168,7 +168,7 @@ def _inherit(header: _Header, parent: _Header, text: msgspec.Raw) -> msgspec.Raw
 
 
 class Names:
-    """Names for objects that have ``generateName``: text and count of equal ones decide, where a server uses chance."""
+    """Names for objects that have ``generateName``, from text and count of equal ones."""
 
     #: As in an API server: the characters, how many, and how much of the prefix they leave room for.
     _LETTERS, _LENGTH, _PREFIX = "bcdfghjklmnpqrstvwxz2456789", 5, 58
@@ -215,7 +215,7 @@ _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
 class ObjectShape:
-    """Tells whether an object has only known fields, or strays that were found before; their ``places`` are noted."""
+    """Tells whether an object has only known fields, or known strays."""
 
     def __init__(self, fields: Fields, strays: Iterable[Place] = ()) -> None:
         self._hits: set[Place] = set()
@@ -290,7 +290,7 @@ def _object(parts: Mapping[str, Any]) -> Any:
 
 @cache
 def shape_of(api_version: str, kind: str) -> ObjectShape | None:
-    """The shape of a kind without strays; None where the kind is not read or its fields are not known."""
+    """The shape of a kind without strays, where its fields are known."""
     group, _, version = api_version.rpartition("/")
     info = KINDS.get((group, kind))
     fields = known_fields(info, version) if info is not None else None
@@ -355,9 +355,8 @@ _MISFIT = 8
 class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
-    ``text``: JSON; of JSON files a slice of the file's text, not a copy. ``document``: counts from 1. ``added``: came
-    by ``--with``. ``snapshot``: scheduler that its snapshot was taken for, ``gates``: with ``--enforce gates``.
-    ``fits``: known to have only fields of its kind.
+    ``text``: JSON, mostly a slice of the file's text. ``document``: counts from 1. ``snapshot``, ``gates``: scheduler
+    and mode of its snapshot. ``fits``: known to have only fields of its kind.
     """
 
     api_version: str
@@ -384,7 +383,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> Identity:
-        """No two objects share it; of kinds that are read, with the namespace they are in."""
+        """No two objects share it."""
         info = self.info
         namespace = self.namespace
         if info is not None:
@@ -400,10 +399,9 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
-    """Take texts apart into objects, in the order of the texts, lists replaced by their items.
+    """Take texts apart into objects, in their order, lists replaced by their items.
 
-    A file found in a folder and without any object is left out. ``faults``: takes the faults, else they raise
-    :class:`BadInstance`.
+    ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []

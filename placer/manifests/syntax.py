@@ -1,11 +1,8 @@
 """JSON and YAML text: limits that keep a hostile or broken one cheap, and YAML as JSON text, event by event.
 
-Values are counted because memory and time follow their number. Of JSON, nesting and values are found before any parser
-sees the text. YAML is read by libyaml's events only, so text that no rule reads never becomes a Python value; kubectl's
-parser is a port of libyaml. Aliases are counted before they are expanded.
-
-The core schema of YAML 1.2 decides: ``on``, ``off``, ``yes``, ``no`` and times are text, ``010`` is ten and ``0o10`` is
-eight. Not a number and infinity are refused, since JSON has no word for them.
+Of JSON, nesting and values are counted before any parser sees the text. YAML is read by libyaml's events only, as by
+kubectl; aliases are counted before they are expanded. The core schema of YAML 1.2 decides: ``on`` and times are text,
+``010`` is ten. Not a number and infinity are refused, since JSON has no word for them.
 """
 
 from __future__ import annotations
@@ -41,12 +38,12 @@ def _object_values_allowed(length: int) -> int:
 
 
 def yaml_values_allowed(length: int) -> int:
-    """Most events of a YAML text of so many bytes; ordinary YAML has one in 6 to 10."""
+    """Most events of a YAML text; ordinary YAML has one in 6 to 10 bytes."""
     return 5_000_000 + length // 7
 
 
 def yaml_documents_allowed(length: int) -> int:
-    """Most documents of a YAML text of so many bytes; people write one for each object."""
+    """Most documents of a YAML text."""
     return min(OBJECTS, 100_000 + length // 300)
 
 
@@ -58,9 +55,7 @@ _HEAD = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
-    """The unpacked text of one file, in UTF-8 without a byte order mark; ``found``: in a folder, without being
-    named.
-    """
+    """The unpacked text of one file, in UTF-8; ``found``: without being named."""
 
     name: str
     data: bytes | bytearray
@@ -180,7 +175,7 @@ def is_text(value: str) -> bool:
 
 
 def scalar(value: str) -> str:
-    """JSON text of a plain scalar; ValueError: a number of more than 400 characters, or without a word in JSON.
+    """JSON text of a plain scalar, or ValueError.
 
     Examples
     --------
@@ -225,7 +220,7 @@ _CACHED_SCALARS = 100_000
 
 
 class YamlError(Exception):
-    """Text that is not YAML, or YAML that is not read: ``place``, ``found`` and ``expected`` make the fault."""
+    """Text that is not YAML, or YAML that is not read."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
         super().__init__(place, found, expected)
@@ -236,10 +231,7 @@ class YamlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as pieces of JSON text to be joined.
-
-    ``items`` are the indexes of pieces that are whole elements of the list ``items`` at the root.
-    """
+    """One document as pieces of JSON text; ``items``: indexes of pieces that are elements of the root's ``items``."""
 
     pieces: list[str]
     items: list[int]

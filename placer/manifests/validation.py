@@ -60,9 +60,8 @@ KINDS_MOST = 10_000
 class UnknownField:
     """A field that no object of its kind has, or a kind that is like one that is read.
 
-    ``object``: the first that has it. ``kind``: ``apiVersion Kind``. ``path``: empty: there are more than are shown.
-    ``nearest``: the known one that is most like it. ``elsewhere``: versions of the kind that have the field.
-    ``is_read``: it is read all the same.
+    ``object``: the first that has it. ``path``: empty: there are more than are shown. ``elsewhere``: versions of the
+    kind that have the field.
     """
 
     object: str
@@ -78,9 +77,7 @@ class UnknownField:
 class UnreadObject:
     """An object that is skipped because it cannot be read, so that its dependants wait.
 
-    ``attribute``: of the :class:`Objects` that would hold it; empty for a DaemonSet. ``wrong``: the first fault, and
-    the number of others. ``text``: JSON. ``holds_room``: a pod on a node whose room could be read; it is among the
-    pods, too.
+    ``attribute``: of the :class:`Objects` that would hold it. ``holds_room``: a pod on a node whose room could be read.
     """
 
     label: str
@@ -104,9 +101,8 @@ class Objects:
     """All objects of an instance, typed, in the order of the input.
 
     ``skipped``: ``apiVersion Kind`` of kinds that are not read, with counts; ``skipped_names``: at most 100,000.
-    ``device_resources``: extended resources that a DeviceClass serves. ``sha256``: of the text of all objects, edits
-    included. ``snapshot``, ``gates``: scheduler and mode that the snapshot was taken for. ``unknown_fields``: each
-    place once. ``unread``: objects that are skipped. ``unread_workloads``: those that still make pods.
+    ``device_resources``: those that a DeviceClass serves. ``sha256``: edits included. ``unread``: objects that are
+    skipped.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -210,9 +206,8 @@ def validate(
 ) -> Objects:
     """Read every object into its type, in the order of the input; :class:`BadInstance` has every fault of every object.
 
-    ``faults``: those of earlier steps. ``lenient``: skip objects with a field of a wrong type or value, but no Policy:
-    no tenant may keep all others from being placed. ``listed``: read them all, however much memory they take.
-    ``known``: address of a raw object to the object as it was read before.
+    ``lenient``: skip objects with a wrong field, but no Policy: no tenant may keep all others from being placed.
+    ``listed``: read them all, however much memory they take. ``known``: address of a raw object to the object as read.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():
@@ -408,9 +403,8 @@ def _known_wrong(text: bytes) -> str:
 
 
 def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
-    """Read of a pod on a node only its room there; None where it has no node, or not even that can be read.
-
-    An amount beyond all bounds counts as the most there can be: that takes nothing else of the node.
+    """Read of a pod on a node only its room there, if it can be; an amount beyond all bounds is the most there
+    can be.
     """
     document = msgspec.json.decode(text)
     spec, metadata = document.get("spec"), document.get("metadata")

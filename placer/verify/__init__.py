@@ -1,7 +1,6 @@
 """The hard rules (models/README.md), executable and free of any solver: every breach of a placement, as data.
 
-One function per rule, under the name that every formulation uses, yields a :class:`~placer.placement.Violation` per
-breach. A rule speaks only where something new takes part, so bound pods break none by themselves.
+A rule speaks only where something new takes part, so bound pods break none by themselves.
 """
 
 from __future__ import annotations
@@ -31,11 +30,9 @@ def rules_said(broken: Mapping[str, int]) -> str:
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:
-    """Judge a placement of any origin; rules that the policy switches off are not looked at.
+    """Judge a placement of any origin, in the order of :data:`RULES` and :data:`DISRUPTION_RULES`.
 
-    Violations come in the order of :data:`RULES` and :data:`DISRUPTION_RULES`. A binding that cannot be carried out is
-    a violation itself and does not count for the other rules. Where pods are evicted or moved, the rules about new pods
-    are those of the state after it, with moved pods as new ones.
+    A binding that cannot be carried out does not count for other rules. Where pods go, moved pods count as new ones.
     """
     instance = as_asked(instance, placement)
     if not (placement.disturbs or placement.steps or placement.freed):

@@ -1,4 +1,4 @@
-"""Rules about workloads that call each other: C8 network cost, C9 bandwidth; pods are counted by workload and area."""
+"""C8 network cost and C9 bandwidth; pods are counted by workload and area."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from placer.verify.words import count_of
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
     """C8: each call of a dependency with maxNetworkCost m is on one node, in one zone, or costs ≤ m.
 
-    One violation per dependency and pair of areas with a new pod; the amount is the cost above m, summed over the
-    pairs.
+    The amount is the cost above m, summed over the pairs with a new pod.
     """
     network = outcome.instance.network
     if network is None:
@@ -41,8 +40,7 @@ def network_cost(outcome: Outcome) -> Iterator[Violation]:
 def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
     """C8 as the plugin reads it: of the pairs in which it is the caller, a pod has no more too far than near enough.
 
-    A bound pod may keep the surplus that it has by bound pods alone. One violation per workload and area of the
-    callers; the amount is the surplus, summed over the pods.
+    A bound pod may keep the surplus that it has by bound pods alone. The amount is the surplus, summed over the pods.
     """
     flows = defaultdict(list)
     for flow in outcome.flows:
@@ -64,9 +62,9 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 
 
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:
-    """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its capacity.
+    """C9: per link, the sum of minBandwidth over the placed pairs that use it is ≤ its capacity.
 
-    Terminating pods still count. The amount is the excess, in bit/s.
+    Terminating pods count, too. The amount is the excess, in bit/s.
     """
     network = outcome.instance.network
     if network is None:

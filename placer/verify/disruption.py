@@ -1,4 +1,4 @@
-"""Rules about evictions and moves of a placement: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
+"""Rules about evictions and moves: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ DisruptionRule = Callable[[Disruption], Iterator[Violation]]
 def whole_units(disruption: Disruption) -> Iterator[Violation]:
     """D1: disturbed pods go in units, each as one, all evicted or all moved.
 
-    The amount is the number of pods of the unit that do not go, or another way; of one that goes twice each further
-    time.
+    The amount is the number of pods that do otherwise.
     """
     times = Counter(_disturbed(disruption.placement))
     for key, count in sorted(times.items()):
@@ -52,9 +51,7 @@ def _disturbed(placement: Placement) -> tuple[Key, ...]:
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: only pods that may be disturbed are; one of a queue that is not reclaimable goes for a group of this
-    queue.
-    """
+    """D2: only pods that may be disturbed are, of queues, too."""
     yield from never_disturbed(disruption)
     yield from _kept_by_queues(disruption)
 
@@ -62,7 +59,7 @@ def protection(disruption: Disruption) -> Iterator[Violation]:
 def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
     """D2 but for queues: only bound, unprotected pods go, within budgets and the asked number of moves.
 
-    The amount is 1 per pod, or the number of pods above the budget.
+    The amount is the number of pods.
     """
     for key in dict.fromkeys(_disturbed(disruption.placement)):
         refusal = _refusal(disruption.instance.pods.get(key))
@@ -89,9 +86,7 @@ def _refusal(pod: Pod | None) -> str:
 
 
 def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
-    """Pods of a queue that is not reclaimable go only where a group of that queue, of a higher priority, is
-    admitted.
-    """
+    """Pods of a queue that is not reclaimable go only for a more urgent group of it."""
     instance = disruption.instance
     for unit in disruption.units:
         held = Counter(queue for key in unit.pods if (queue := instance.keeping_queue(instance.pods[key])) is not None)
@@ -108,8 +103,7 @@ def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
 def priority(disruption: Disruption) -> Iterator[Violation]:
     """D3: only units of a priority below that of an admitted group are evicted, and none of a higher one moved.
 
-    Where lost nodes are repaired units of any priority are moved, and none is evicted. The amount is the number of pods
-    of the unit.
+    Where lost nodes are repaired any unit is moved, and none is evicted. The amount is the number of pods.
     """
     yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
@@ -144,11 +138,9 @@ def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
 
 
 def gain(disruption: Disruption) -> Iterator[Violation]:
-    """D4: pods are disturbed only where a group is admitted by it that could not be admitted without, or domains
-    emptied.
+    """D4: pods are disturbed only where a group is admitted by it that could not be without, or domains emptied.
 
-    Checked are that a group is admitted, and that the bindings break a rule if everything keeps its place. The amount
-    is the number of pods that go, or that are in the domains.
+    The bindings must break a rule if everything keeps its place. The amount is the number of pods.
     """
     if disruption.placement.freed:
         yield from _emptied(disruption)
@@ -187,10 +179,7 @@ def _emptied(disruption: Disruption) -> Iterator[Violation]:
 
 def order(disruption: Disruption) -> Iterator[Violation]:
     """D5: in each step first whole units go and then pods are bound; after every step each node, queue and link keeps
-    its room, and no pod that runs on lacks its C12.
-
-    The amount is how often a pod stands in the steps too often or too seldom, the pods of a unit that go in another
-    step than its first, the excess, or 1 per pod without its C12.
+    its room, and no pod that runs on lacks its C12. The amount is the excess, or the number of pods or times.
     """
     steps = disruption.placement.steps
     goes = [(key, number) for number, step in enumerate(steps, 1) for key in step.go]
@@ -243,7 +232,7 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:
-    """Running pods with a domain in which no pod matches all terms of their required pod affinity (C12)."""
+    """Running pods in whose domain no pod matches all terms of their pod affinity (C12)."""
     asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
     for pod in outcome.instance.pods.values():
         if pod.neighbours.affinity and _runs(outcome, pod):

@@ -13,8 +13,7 @@ from placer.verify.words import bound_and_new, count_of
 def gang(outcome: Outcome) -> Iterator[Violation]:
     """C5: a group that is not ready after the placement gets none of its pending pods.
 
-    One violation per unmet condition; the amount is the number of pods missing. A group that is not in order gets none
-    at all: the amount is the number of pods added.
+    The amount is the number of pods missing, or of pods added to a group that is not in order.
     """
     for group in outcome.instance.groups.values():
         new = outcome.added(group.pending)

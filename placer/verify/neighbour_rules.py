@@ -1,6 +1,6 @@
-"""Rules about pods and the pods around them: C12 pod affinity, C13 pod anti-affinity, C14 spread.
+"""C12 pod affinity, C13 pod anti-affinity, C14 spread, judged for all pods at once.
 
-Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``, judged for all pods at once.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ Domain = tuple[str, str]
 
 def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by bound and earlier
-    pods, or as the first of its kind.
-
-    Terminating pods attract nobody. A pod that is not admitted is a violation of amount 1, and counts for later ones.
+    pods, or as the first of its kind. The amount is 1 per pod, which counts for later ones.
     """
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
@@ -87,10 +85,9 @@ class _Matches:
 
 
 def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
-    """C13: no two pods, one of them new and one with a required anti-affinity term that matches the other, share a
-    domain of the term's topology key.
+    """C13: no two pods, one of them new and one with a required term that matches the other, share a domain.
 
-    One violation per term and domain; the amount is the number of such pairs.
+    The amount is the number of such pairs, per term and domain.
     """
     for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
@@ -127,9 +124,7 @@ def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
     """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and the pod's domain
-    has at most maxSkew more of the counted pods than the emptiest one.
-
-    One violation per constraint and domain: the amount is the excess over maxSkew; 1 per pod on a node without the key.
+    has at most maxSkew more of the counted pods than the emptiest one. The amount is the excess, per domain.
     """
     limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
     for key in outcome.new:

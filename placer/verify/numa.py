@@ -13,8 +13,7 @@ from placer.verify.words import pod_name
 def numa(outcome: Outcome) -> Iterator[Violation]:
     """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
 
-    The kubelet is replayed. A refused pod is a violation of amount 1 and takes nothing. Under an unknown policy every
-    pod that would be aligned counts as refused.
+    The amount is 1 per refused pod, which takes nothing. An unknown policy refuses all that it would align.
     """
     for name, node in outcome.instance.aligning_nodes.items():
         manager = TopologyManager(node)

@@ -35,10 +35,8 @@ def once(outcome: Outcome) -> Iterator[Violation]:
 
 
 def capacity(outcome: Outcome) -> Iterator[Violation]:
-    """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
-
-    Only resources that a new pod on the node requests can be violated; the amount is the excess, in the resource's
-    unit. Each clash of host ports that a new pod is part of has amount 1.
+    """C2: per node n and resource r that a new pod requests, the sum of requests(p, r) over the pods on n is ≤
+    allocatable(n, r), and host ports do not clash. The amount is the excess, or 1 per clash.
     """
     instance = outcome.instance
     for name, new in outcome.new_on.items():
@@ -71,9 +69,7 @@ def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
-    """C3: a pod is bound only to an existing node that is Ready and schedulable, whose taints it tolerates, and that
-    its selector, affinity and volumes admit. The amount is 1 per pod.
-    """
+    """C3: a pod is bound only to an existing node that may take it. The amount is 1 per pod."""
     instance = outcome.instance
     for key, name in outcome.placement.node_of.items():
         pod, node = instance.pods.get(key), instance.nodes.get(name)

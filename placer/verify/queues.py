@@ -13,9 +13,8 @@ from placer.verify.words import count_of, excesses, requested
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
     """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or below is ≤
-    capability(q, r); a closed queue takes no new pods, and one with namespaces only pods of these.
-
-    Only resources that a new pod requests can be violated. The amount is the excess, or the number of new pods.
+    capability(q, r); a closed queue takes no new pods, one with namespaces only theirs. The amount is the excess, or
+    the number of new pods.
     """
     instance = outcome.instance
     new = pods_by_queue(instance, (instance.pods[key] for key in outcome.new))

@@ -1,4 +1,4 @@
-"""Rules about units over domains of node labels: C7 by label (a part of the tier limit) and C15 exclusive."""
+"""C7 by label (a part of the tier limit) and C15 exclusive."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ ByDomain = Mapping[str | None, list[Key]]
 
 
 def one_domain(outcome: Outcome) -> Iterator[Violation]:
-    """C7 by label: all placed pods of a unit are on nodes with one equal value of its topology key.
-
-    The amount is the number of pods outside the domain with most of them.
+    """C7 by label: all placed pods of a unit are in one domain. The amount is the number of pods outside the
+    fullest.
     """
     for unit, domains in _places(outcome).items():
         counts = Counter({value: len(pods) for value, pods in domains.items()})
@@ -44,10 +43,10 @@ def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
 
 
 def exclusive(outcome: Outcome) -> Iterator[Violation]:
-    """C15: units that are exclusive in one key share no domain of it, and neither do a pod of a JobSet's Job and
-    another Job that is exclusive in the key.
+    """C15: units that are exclusive in one key share no domain of it, nor do an exclusive Job of a JobSet and another
+    Job.
 
-    One violation per key and domain; the amount is the number of pairs of units, or of pods, one of them new.
+    The amount is the number of pairs, one of them new, per domain.
     """
     for (label, value), units in sorted(_exclusive_units(outcome).items()):
         names = sorted(unit.name for unit in units)

@@ -36,7 +36,7 @@ def requested(pods: Sequence[Pod]) -> Counter[str]:
 def excesses(
     before: Mapping[str, int], added: Mapping[str, int], most: Mapping[str, int]
 ) -> Iterator[tuple[str, int, str]]:
-    """Limited resources of which something is added and the sum exceeds the limit: name, excess, the sums as text."""
+    """Limits that added amounts exceed: name, excess, the sums as text."""
     for resource, limit in sorted(most.items()):
         held, fresh = before[resource], added[resource]
         excess = held + fresh - limit

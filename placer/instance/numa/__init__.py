@@ -1,6 +1,4 @@
-"""NUMA zones of nodes and their use by kubelets (C10): values, their reading, and the Topology Manager in plain
-words.
-"""
+"""NUMA zones of nodes and their use by kubelets (C10)."""
 
 from placer.instance.numa.kubelet_replay import Admission, TopologyManager, aligns
 from placer.instance.numa.numa_values import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage

@@ -1,10 +1,9 @@
-"""Alignment by the Topology Manager of a kubelet for pods that come to its node one after another (models/numa.md).
+"""The Topology Manager of a kubelet, for pods that come to its node one after another (models/numa.md).
 
-A pod keeps its zones, so the order of pods matters. :mod:`placer.verify` judges by this module; methods ask
-:mod:`placer.dense.packed_kubelet`, which is many times faster.
+:mod:`placer.verify` judges by this; methods ask :mod:`placer.dense.packed_kubelet`, which is many times faster.
 
-Source: Kubernetes ``pkg/kubelet/cm/topologymanager``, ``cpumanager/policy_static.go`` (whole cores, sidecars,
-``cpusToReuse``) and ``devicemanager/topology_hints.go`` (``devicesToReuse``).
+Source: Kubernetes ``pkg/kubelet/cm/topologymanager``, ``cpumanager/policy_static.go`` (whole cores, ``cpusToReuse``)
+and ``devicemanager/topology_hints.go`` (``devicesToReuse``).
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ _Resource = TypeVar("_Resource")
 
 
 class Alignment(NamedTuple):
-    """Amounts that are aligned at once.
+    """Amounts that are aligned at once, and ``take``, the part that is taken.
 
-    ``label``: who asks. ``need``: sorted, never empty. ``take``: part of it that is taken; nothing for an init
-    container that ends. ``again``: resources of such a container that later ones of the pod get again.
+    ``label``: who asks. ``again``: resources of an init container that later ones of the pod get again.
     """
 
     label: str
@@ -39,9 +37,7 @@ class Alignment(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """``zones`` of all containers together; ``refusal``: who asks for what, and what each zone has left; empty:
-    admitted.
-    """
+    """``zones`` of all containers together; ``refusal``: empty: admitted."""
 
     zones: tuple[str, ...]
     refusal: str = ""
@@ -159,9 +155,9 @@ def lowest_set(
     held: Collection[int] = (),
     below: int | None = None,
 ) -> tuple[int, ...] | None:
-    """The lowest set of ``width`` zones (as bit masks) that has room for ``need``, sorted; None where there is none.
+    """The lowest set of ``width`` zones (as bit masks) that has room for ``need``, sorted; None: there is none.
 
-    ``held``: zones that must be in the set. ``below``: only so many zones are looked at; None: all.
+    ``held``: zones that must be in the set. ``below``: only so many zones are looked at.
 
     Examples
     --------
@@ -208,11 +204,7 @@ def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
 
 
 def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, ...]) -> tuple[Alignment, ...]:
-    """Alignments of a pod by a kubelet, in order; ``resources`` come from :func:`aligned_resources`.
-
-    With scope container each in turn, init containers first; with scope pod the pod at its worst moment, and its
-    overhead.
-    """
+    """Alignments of a pod by a kubelet, in order; with scope pod one, at its worst moment."""
     if demand is None:
         return ()
     return _alignments(demand, tuple([each.name for each in demand.containers]), scope, resources)

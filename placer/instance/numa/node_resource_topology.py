@@ -1,14 +1,12 @@
 """NodeResourceTopology objects: zones of a node, its kubelet's policy and scope, and stale amounts (C10).
 
-**Reading.** The first of the deprecated ``topologyPolicies`` sets policy and scope, then the attributes do; only
-letters of a name count. Unknown text makes the policy unknown.
+Attributes decide before the deprecated ``topologyPolicies``; only letters of a name count. Exporters write the object
+up to a minute after a pod has got its zones. Pods beyond its fingerprint (a hash over the pods' sorted hashes), or
+bound after its writing, are let in here. Likely sets are tried: all pods on the node, and all but the last one, two,
+... up to :data:`MOST_BEYOND`.
 
-**Staleness.** Exporters write the object up to a minute after a pod has got its zones. Pods beyond its fingerprint (a
-hash over the pods' sorted hashes), or bound after its writing, are let in here as the kubelet did. Likely sets are
-tried: all pods on the node, and all but the last one, two, ... up to :data:`MOST_BEYOND`.
-
-Source: noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
-``pkg/noderesourcetopology/nodeconfig/topologymanager.go``; KEP-119; podfingerprint v001; XXH64.
+Source: noderesourcetopology-api ``v1alpha2``; scheduler-plugins ``pkg/noderesourcetopology``; KEP-119; podfingerprint
+v001; XXH64.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ _SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "le
 
 
 def is_known_setting(text: str) -> bool:
-    """Whether a text is a policy or a scope of the Topology Manager, in any spelling."""
+    """Whether a text is a policy or a scope, in any spelling."""
     letters = _letters(text)
     return letters in _POLICY_NAMES or letters in _SCOPE_NAMES
 

@@ -1,7 +1,6 @@
-"""A pod's demands on the zones of its node, read from its spec (C10).
+"""A pod's demands on the zones of its node (C10).
 
-Source: Kubernetes ``pkg/apis/core/v1/helper/qos``; ``pkg/kubelet/cm/{cpumanager,memorymanager}``, which leave pods with
-pod-level resources alone by default.
+Source: Kubernetes ``pkg/apis/core/v1/helper/qos``; ``pkg/kubelet/cm/{cpumanager,memorymanager}``.
 """
 
 from __future__ import annotations

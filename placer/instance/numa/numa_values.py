@@ -23,9 +23,8 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 class NumaZone:
     """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
-    ``id``: 0 .. 63, of its name. ``capacity``: decides widths of ``restricted``. ``available``: for the next pod, less
-    the amounts of bound pods that the object cannot know yet. ``lists``: resources that it names, also with 0.
-    ``costs``: distances by name, sorted; no rule uses them.
+    ``id``: 0 .. 63. ``capacity``: decides widths of ``restricted``. ``available``: for the next pod. ``lists``:
+    resources that it names, also with 0. ``costs``: no rule uses them.
     """
 
     id: int
@@ -41,8 +40,8 @@ class NumaZone:
 class NumaNode:
     """Settings and zones of the kubelet of a node.
 
-    ``policy``: of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: nothing to align may go there. ``scope``: of
-    :data:`SCOPES`. ``zones``: by id. ``max_numa_nodes``: no rule uses it, a scheduler's score does.
+    ``policy``: of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`. ``scope``: of :data:`SCOPES`.
+    ``max_numa_nodes``: for a scheduler's score.
     """
 
     policy: str
@@ -79,7 +78,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumaContainer:
-    """A container as the kubelet aligns it; ``name`` is for people. A request left out is its limit."""
+    """A container as the kubelet aligns it; a request left out is its limit."""
 
     name: str = field(compare=False)
     stage: Stage
@@ -88,10 +87,10 @@ class NumaContainer:
 
 @dataclass(frozen=True, slots=True)
 class NumaDemand:
-    """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
+    """A pod's demands on the zones of its node.
 
-    ``containers``: in the order of admission, init containers and sidecars first. ``overhead``: counts with scope pod.
-    ``pod_level``: cpu, memory or hugepages are requested for the pod as a whole, so only devices are aligned.
+    ``containers``: in the order of admission. ``overhead``: counts with scope pod. ``pod_level``: requests are the
+    pod's, so only devices are aligned.
     """
 
     qos: Qos
@@ -106,5 +105,5 @@ class NumaDemand:
 
 
 def is_device(resource: str) -> bool:
-    """Whether a resource is aligned for pods of every QoS class, where a zone lists it."""
+    """Whether a resource is aligned for pods of every QoS class."""
     return resource not in _NATIVE and not resource.startswith(HUGE_PAGES)
