@@ -4,9 +4,8 @@ Callers give the time; a result without news equals the text in the object.
 """
 
 from placer.controllers.app_group import app_group_status, app_group_statuses
-from placer.controllers.bandwidth import allocated_bandwidth
 from placer.controllers.hyper_node import hyper_node_statuses
-from placer.controllers.network_topology import NetworkTopologyUpdate, network_topology_update
+from placer.controllers.network_topology import NetworkTopologyUpdate, allocated_bandwidth, network_topology_update
 
 __all__ = [
     "NetworkTopologyUpdate",

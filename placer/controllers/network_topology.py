@@ -5,13 +5,14 @@ Unlike in the shipped controller (diktyo-io/networktopology-controller, 5db810e)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from placer.controllers.times import timestamp
-from placer.instance import Finding, Link, Node
+from placer.instance import Finding, Instance, Key, Link, Network, Node, Spread
 from placer.instance.communication import REGION, REGION_LABEL, ZONE, ZONE_LABEL
 from placer.instance.network_topologies import MILLISECOND, NETPERF_COSTS, areas_of, measured_costs, read_measurements
 from placer.kube.core import ConfigMapManifest
@@ -118,3 +119,25 @@ def _entries(written: Document | None) -> Iterator[tuple[Link, Document]]:
 def _either(written: Document, level: str) -> list[Document]:
     shipped, proposed = (written.get(getattr(names, level)) for names in (_SHIPPED, _PROPOSED))
     return list(proposed or () if shipped is None else shipped)
+
+
+def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
+    """Link to the bit/s that pods with a node take, terminating ones included (C9)."""
+    network = Network(Key("", ""), areas_of(instance.nodes))
+    taken: Counter[Link] = Counter()
+    for key, group in instance.app_groups.items():
+        for dependency in group.dependencies:
+            if dependency.min_bandwidth:
+                callers, called = (
+                    _spread(instance, network, key, each) for each in (dependency.origin, dependency.destination)
+                )
+                for origin, destination, pairs in callers.pairs(called):
+                    link = network.link(origin, destination)
+                    if link is not None and link.origin and link.destination:  # a zone without a name has no entry
+                        taken[link] += dependency.min_bandwidth * pairs
+    return dict(sorted(taken.items()))
+
+
+def _spread(instance: Instance, network: Network, group: Key, workload: str) -> Spread:
+    pods = instance.workload_pods.get((group, workload), ())
+    return Spread(network, (pod.node for pod in pods if pod.state.on_node and pod.node is not None))

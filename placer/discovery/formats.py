@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from placer.discovery.discovery import Discovery
 from placer.discovery.hosts import NodeNames, with_nodes
 from placer.discovery.infiniband import discover_infiniband
 from placer.discovery.slurm import discover_topology_conf, discover_topology_yaml
+from placer.discovery.switches import Discovery
 from placer.discovery.topograph import discover_graph
 from placer.errors import BadInstance, Fault, UsageError
 from placer.legible import shown

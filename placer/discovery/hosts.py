@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
-from placer.discovery.discovery import Discovery
+from placer.discovery.switches import Discovery
 from placer.errors import BadInstance, Fault
 from placer.instance import TopologyTree
 from placer.instance.findings import Findings, counted

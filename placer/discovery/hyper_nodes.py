@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from placer.discovery.discovery import Discovery
+from placer.discovery.switches import Discovery
 from placer.domains import natural
 from placer.instance import Finding, HyperNode
 from placer.instance.findings import Findings

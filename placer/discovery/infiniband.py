@@ -15,8 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.switches import merged_note, tree_from
+from placer.discovery.switches import Discovery, merged_note, tree_from
 from placer.domains import natural
 from placer.errors import BadInstance, Fault
 from placer.instance import HyperNode, TopologyTree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from placer.discovery.discovery import Discovery
+from placer.discovery.switches import Discovery
 from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Node
 from placer.instance.findings import Findings, counted

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.discovery.discovery import Discovery
 from placer.discovery.hostlist import expand
-from placer.discovery.switches import SwitchRecord, discover_switches
+from placer.discovery.switches import Discovery, SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault, UsageError
 from placer.legible import found_like, shown
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import graphlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from placer.discovery.discovery import Discovery
 from placer.domains import natural
 from placer.errors import BadInstance, Fault
-from placer.instance import HyperNode, TopologyTree
+from placer.instance import Finding, HyperNode, TopologyTree
 from placer.legible import shown
 
 
@@ -150,3 +149,18 @@ def _two_homes(
             what, expected = f"it on {len(found)} switches: {told}", "one, or switches with the same hosts"
             faults.append(Fault(source, None, f"{kind} {shown(name)}", "", what, expected))
     return faults
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """A tier tree by names of the source; tiers grow from 1 to the roots.
+
+    ``titles``: domain to its full name. ``labels``: domain to labels of all of its nodes. ``notes``: decisions where
+    the source leaves a choice.
+    """
+
+    tree: TopologyTree
+    titles: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.switches import SwitchRecord, discover_switches
+from placer.discovery.switches import Discovery, SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault
 from placer.legible import shown
 

@@ -15,12 +15,12 @@ from placer.instance.pod_states import is_daemon
 from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
-from placer.kube.budgets import BudgetSpec, amount_of
+from placer.kube.core import BudgetSpec, amount_of
 from placer.kube.marks import KAI_FIELD, KAI_PREEMPTIBILITY, YUNIKORN_PREEMPTION, protections
 
 if TYPE_CHECKING:
     from placer.kube.base import ObjectBase
-    from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.core import PodDisruptionBudgetManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from placer.errors import BadInstance, Fault
-from placer.instance.blueprints import Blueprint, Marks, owner_reference
-from placer.instance.eligibility import label_requirements, matches
-from placer.instance.findings import Finding
-from placer.instance.pod_makers import LEADER_WORKER_SET, SET_LABELS
-from placer.instance.workload_blueprints import (
+from placer.instance.blueprints import (
+    Blueprint,
+    Marks,
     deployment_blueprint,
     job_blueprint,
     job_finished,
     job_pod_groups,
+    owner_reference,
     stateful_set_blueprint,
 )
+from placer.instance.eligibility import label_requirements, matches
+from placer.instance.findings import Finding
+from placer.instance.pod_makers import LEADER_WORKER_SET, SET_LABELS
 from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, OwnerReference, controller
 from placer.kube.pod import PodManifest
 

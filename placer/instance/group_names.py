@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from placer.errors import UsageError
-from placer.instance.domain_units import JOB_NAMES
 from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbour_demand import JOB_NAMES
 from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.problem import Instance, Pod
 from placer.kube.marks import KUEUE_GROUP

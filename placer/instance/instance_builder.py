@@ -22,8 +22,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import exclusive_job_keys, pod_set_label, pod_set_units, units_of_group
-from placer.instance.eligibility import ConstraintsPool, host_ports
+from placer.instance.eligibility import ConstraintsPool, host_ports, label_mark, numa_marks, rejection_marks
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import (
@@ -41,8 +40,9 @@ from placer.instance.gangs import (
     note_misplaced_names,
     workload_gangs,
 )
-from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
-from placer.instance.ignored_marks import (
+from placer.instance.ignored_fields import (
+    note_ignored_fields,
+    note_managed_elsewhere,
     note_marks_above,
     note_marks_around,
     note_marks_ignored,
@@ -51,10 +51,17 @@ from placer.instance.ignored_marks import (
 from placer.instance.kept_pods import KeptPods
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
-from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
+from placer.instance.neighbour_demand import (
+    NeighboursPool,
+    exclusive_job_keys,
+    pod_set_label,
+    pod_set_units,
+    read_namespaces,
+    too_many_neighbours,
+    units_of_group,
+)
 from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
-from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
 from placer.instance.notices import (
     network_matters,

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from placer.instance.blueprints import Blueprint, Marks, owner_reference, upstream_pod_group
+from placer.instance.blueprints import Blueprint, Marks, job_blueprint, job_size, owner_reference, upstream_pod_group
 from placer.instance.findings import Finding
 from placer.instance.gangs import JOB_EXCLUSIVE_TOPOLOGY
-from placer.instance.workload_blueprints import job_blueprint, job_size
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata
 from placer.kube.job_sets import (

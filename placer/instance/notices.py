@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
+from placer.instance.eligibility import avoided_groups
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import COSCHEDULING, KAI
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
-from placer.instance.node_marks import avoided_groups
 from placer.instance.pod_makers import SET_LABELS
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle

@@ -6,8 +6,8 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from placer.instance.eligibility import queue_marks
 from placer.instance.findings import Findings
-from placer.instance.node_marks import queue_marks
 from placer.instance.nodes import NodeMark
 from placer.instance.pod_states import is_static
 from placer.instance.problem import Queue

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.instance.app_groups import APP_GROUP_LABEL
+from placer.instance.eligibility import numa_marks
 from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
-from placer.instance.node_marks import numa_marks
 from placer.instance.nodes import Node
 from placer.instance.problem import Group, Pod, Queue
 from placer.instance.unsupported import claimed

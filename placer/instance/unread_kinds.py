@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from placer.instance.blueprints import job_finished
 from placer.instance.findings import Findings, counted
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods, scheduler_of
 from placer.instance.problem import PodState
-from placer.instance.workload_blueprints import job_finished
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
-from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
+from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours, unnamed_units
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL
 from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES

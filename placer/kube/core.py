@@ -1,4 +1,4 @@
-"""v1 Node, ConfigMap, Namespace, PersistentVolumeClaim, PersistentVolume; scheduling.k8s.io/v1 PriorityClass."""
+"""v1 Node, ConfigMap, Namespace, volumes and claims; v1 PriorityClass and PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from placer.kube.base import Condition, NamespacedObject, NodeSelector, ObjectBase, Phase, Quantities, Schema
+from placer.kube.base import (
+    Condition,
+    Count,
+    LabelSelector,
+    NamespacedObject,
+    NodeSelector,
+    ObjectBase,
+    Phase,
+    Problem,
+    Quantities,
+    Schema,
+)
 
 
 class TaintEntry(Schema, frozen=True, kw_only=True):
@@ -80,3 +91,37 @@ class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
     value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     global_default: bool | None = None
     preemption_policy: str | None = None
+
+
+class BudgetSpec(Schema, frozen=True, kw_only=True):
+    """A selector that is left out takes no pod, an empty one every pod of the namespace."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.min_available is not None and self.max_unavailable is not None:
+            raise Problem("minAvailable or maxUnavailable", "both")
+        for value in (self.min_available, self.max_unavailable):
+            if value is not None and amount_of(value, 100) < 0:
+                raise Problem("a number of at least 0")
+
+
+class BudgetStatus(Schema, frozen=True, kw_only=True):
+    disruptions_allowed: Count | None = None
+
+
+class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None
+
+
+def amount_of(value: int | str, whole: int) -> int:
+    """A number, or a percentage of ``whole`` rounded up; else :class:`Problem`."""
+    if isinstance(value, int):
+        return value
+    digits, sign, rest = value.partition("%")
+    if not (sign and not rest and digits.isascii() and digits.isdigit() and len(digits) < 10):
+        raise Problem("a number or a percentage such as 50%", repr(value[:80]))
+    return -(-int(digits) * whole // 100)

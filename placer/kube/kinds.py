@@ -20,8 +20,9 @@ from placer.legible import alike
 class KindInfo:
     """How one kind is read and called.
 
-    ``attribute``: sequence in ``manifests.Objects``. ``groups``: the first one is in use. ``schema``: ``MODULE.CLASS``
-    here, imported late. ``keeps_text``: pods are made from it. ``skips_versions``: others are skipped, else a fault.
+    ``attribute``: sequence in ``manifests.Objects``. ``groups``: the first one is in use. ``schema``: module
+    here, imported late, and how its class begins. ``keeps_text``: pods are made from it. ``skips_versions``: others
+    are skipped, else a fault.
     """
 
     attribute: str
@@ -47,8 +48,8 @@ class KindInfo:
     @cached_property
     def model(self) -> type[Any]:
         """Schema of an object of this kind."""
-        module, _, name = self.schema.partition(".")
-        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), name)
+        module, _, prefix = self.schema.partition(".")
+        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), f"{prefix}{self.kind}Manifest")
         return model
 
     @cached_property
@@ -66,8 +67,9 @@ class KindInfo:
 
 
 _CORE, _V1, _ALPHA, _BETA = ("",), ("v1",), ("v1alpha1",), ("v1beta1",)
-_APPS, _VOLCANO, _PLACER = ("apps",), ("scheduling.volcano.sh",), ("placer.dev",)
-_SCHEDULING = ("scheduling.k8s.io",)
+_APPS, _VOLCANO, _KAI = ("apps",), ("scheduling.volcano.sh",), ("scheduling.run.ai",)
+_SCHEDULING, _LWS = ("scheduling.k8s.io",), ("leaderworkerset.x-k8s.io",)
+_SINCE_2 = ("v1alpha2", "v1alpha3", "v1beta1")
 _COSCHEDULING = ("scheduling.x-k8s.io", "scheduling.sigs.x-k8s.io", "scheduling.sigs.k8s.io")
 _APP_GROUP = ("appgroup.diktyo.x-k8s.io", "scheduling.sigs.x-k8s.io", "appgroup.diktyo.k8s.io", "diktyo.k8s.io")
 _NETWORK = (
@@ -76,107 +78,49 @@ _NETWORK = (
     "networktopology.diktyo.k8s.io",
     "diktyo.k8s.io",
 )
-_NUMA, _NUMA_VERSIONS = ("topology.node.k8s.io",), ("v1alpha1", "v1alpha2")
 
 _ALL = (
-    KindInfo("nodes", "Node", _CORE, _V1, "core.NodeManifest", ("no",)),
-    KindInfo("pods", "Pod", _CORE, _V1, "pod.PodManifest", ("po",)),
-    KindInfo("config_maps", "ConfigMap", _CORE, _V1, "core.ConfigMapManifest", ("cm",)),
-    KindInfo("namespaces", "Namespace", _CORE, _V1, "core.NamespaceManifest", ("ns",)),
-    KindInfo(
-        "persistent_volume_claims", "PersistentVolumeClaim", _CORE, _V1, "core.PersistentVolumeClaimManifest", ("pvc",)
-    ),
-    KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core.PersistentVolumeManifest", ("pv",)),
-    KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core.PriorityClassManifest", ("pc",)),
-    KindInfo(
-        "pod_groups",
-        "PodGroup",
-        _VOLCANO,
-        _BETA,
-        "volcano.PodGroupManifest",
-        ("pg", "podgroup-v1beta1"),
-        skips_versions=True,
-    ),
-    KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano.QueueManifest", ("q", "queue-v1beta1")),
-    KindInfo(
-        "volcano_jobs",
-        "Job",
-        ("batch.volcano.sh",),
-        _ALPHA,
-        "volcano.VolcanoJobManifest",
-        ("vcjob", "vj"),
-        keeps_text=True,
-    ),
-    KindInfo("hyper_nodes", "HyperNode", ("topology.volcano.sh",), _ALPHA, "volcano.HyperNodeManifest", ("hn",)),
+    KindInfo("nodes", "Node", _CORE, _V1, "core", ("no",)),
+    KindInfo("pods", "Pod", _CORE, _V1, "pod", ("po",)),
+    KindInfo("config_maps", "ConfigMap", _CORE, _V1, "core", ("cm",)),
+    KindInfo("namespaces", "Namespace", _CORE, _V1, "core", ("ns",)),
+    KindInfo("persistent_volume_claims", "PersistentVolumeClaim", _CORE, _V1, "core", ("pvc",)),
+    KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core", ("pv",)),
+    KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core", ("pc",)),
+    KindInfo("pod_groups", "PodGroup", _VOLCANO, _BETA, "volcano", ("pg", "podgroup-v1beta1"), skips_versions=True),
+    KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano", ("q", "queue-v1beta1")),
+    KindInfo("volcano_jobs", "Job", ("batch.volcano.sh",), _ALPHA, "volcano.Volcano", ("vcjob", "vj"), keeps_text=True),
+    KindInfo("hyper_nodes", "HyperNode", ("topology.volcano.sh",), _ALPHA, "volcano", ("hn",)),
     KindInfo(
         "coscheduling_pod_groups",
         "PodGroup",
         _COSCHEDULING,
         _ALPHA,
-        "scheduler_plugins.CoschedulingPodGroupManifest",
+        "scheduler_plugins.Coscheduling",
         ("pg", "pgs"),
         skips_versions=True,
     ),
-    KindInfo(
-        "upstream_pod_groups",
-        "PodGroup",
-        _SCHEDULING,
-        ("v1alpha2", "v1alpha3", "v1beta1"),
-        "scheduling.UpstreamPodGroupManifest",
-        skips_versions=True,
-    ),
-    KindInfo(
-        "kai_pod_groups",
-        "PodGroup",
-        ("scheduling.run.ai",),
-        ("v2alpha2",),
-        "kai.KaiPodGroupManifest",
-        ("pg",),
-        skips_versions=True,
-    ),
-    KindInfo(
-        "workloads",
-        "Workload",
-        _SCHEDULING,
-        ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"),
-        "scheduling.WorkloadManifest",
-        skips_versions=True,
-    ),
-    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins.AppGroupManifest", ("ag",)),
-    KindInfo(
-        "network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins.NetworkTopologyManifest", ("nt",)
-    ),
+    KindInfo("upstream_pod_groups", "PodGroup", _SCHEDULING, _SINCE_2, "scheduling.Upstream", skips_versions=True),
+    KindInfo("kai_pod_groups", "PodGroup", _KAI, ("v2alpha2",), "kai.Kai", ("pg",), skips_versions=True),
+    KindInfo("workloads", "Workload", _SCHEDULING, (*_ALPHA, *_SINCE_2), "scheduling", skips_versions=True),
+    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins", ("ag",)),
+    KindInfo("network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins", ("nt",)),
     KindInfo(
         "node_resource_topologies",
         "NodeResourceTopology",
-        _NUMA,
-        _NUMA_VERSIONS,
-        "scheduler_plugins.NodeResourceTopologyManifest",
+        ("topology.node.k8s.io",),
+        ("v1alpha1", "v1alpha2"),
+        "scheduler_plugins",
         ("node-res-topo",),
     ),
-    KindInfo("deployments", "Deployment", _APPS, _V1, "apps.DeploymentManifest", ("deploy",), keeps_text=True),
-    KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps.StatefulSetManifest", ("sts",), keeps_text=True),
-    KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps.ReplicaSetManifest", ("rs",)),
-    KindInfo("jobs", "Job", ("batch",), _V1, "apps.JobManifest", keeps_text=True),
-    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets.JobSetManifest", keeps_text=True),
-    KindInfo(
-        "leader_worker_sets",
-        "LeaderWorkerSet",
-        ("leaderworkerset.x-k8s.io",),
-        _V1,
-        "leader_worker_sets.LeaderWorkerSetManifest",
-        ("lws",),
-        keeps_text=True,
-    ),
-    KindInfo(
-        "pod_disruption_budgets",
-        "PodDisruptionBudget",
-        ("policy",),
-        _V1,
-        "budgets.PodDisruptionBudgetManifest",
-        ("pdb",),
-    ),
-    KindInfo("policies", "Policy", _PLACER, _ALPHA, "policy.PolicyManifest"),
+    KindInfo("deployments", "Deployment", _APPS, _V1, "apps", ("deploy",), keeps_text=True),
+    KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps", ("sts",), keeps_text=True),
+    KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps", ("rs",)),
+    KindInfo("jobs", "Job", ("batch",), _V1, "apps", keeps_text=True),
+    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets", keeps_text=True),
+    KindInfo("leader_worker_sets", "LeaderWorkerSet", _LWS, _V1, "leader_worker_sets", ("lws",), keeps_text=True),
+    KindInfo("pod_disruption_budgets", "PodDisruptionBudget", ("policy",), _V1, "core", ("pdb",)),
+    KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, "policy"),
 )
 
 #: (API group, kind) to how it is read; an older group leads to the same entry as the one in use.

@@ -29,7 +29,7 @@ from placer.quantity import LIMIT_UNITS, parse
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
-    from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.core import PodDisruptionBudgetManifest
     from placer.kube.job_sets import JobSetManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest

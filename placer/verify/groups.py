@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from placer.outcome import Outcome, sub_group_subject
 from placer.placement import Violation
-from placer.verify.units import one_domain
+from placer.verify.neighbour_rules import one_domain
 from placer.verify.words import bound_and_new, count_of
 
 

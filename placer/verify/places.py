@@ -1,4 +1,4 @@
-"""Rules about single pods and nodes: C1 once, C2 capacity, C3 eligibility, C4 refusal."""
+"""Rules about single pods and nodes: C1 once, C2 capacity, C3 eligibility, C4 refusal, C10 numa."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from placer.instance import HostPort, Instance, Key, Pod, PodState
+from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.quantity import Resources
@@ -105,3 +106,18 @@ def _port_holders(instance: Instance) -> dict[str, list[Pod]]:
         if pod.host_ports and pod.node is not None:
             found[pod.node].append(pod)
     return found
+
+
+def numa(outcome: Outcome) -> Iterator[Violation]:
+    """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
+
+    The amount is 1 per refused pod, which takes nothing. An unknown policy refuses all that it would align.
+    """
+    for name, node in outcome.instance.aligning_nodes.items():
+        manager = TopologyManager(node)
+        for pod in outcome.new_on.get(name, ()):
+            refusal = manager.admit(pod.numa).refusal
+            if refusal:
+                subjects = (pod_name(pod.key), f"Node {name}")
+                kubelet = f"{subjects[1]} ({node.policy}, scope {node.scope})"
+                yield Violation("C10", subjects, 1, f"{subjects[0]} is refused by the kubelet of {kubelet}: {refusal}")

@@ -40,7 +40,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import format_amount
 from placer.verify import RULES, Rule
-from placer.verify.units import one_domain
+from placer.verify.neighbour_rules import one_domain
 
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot
