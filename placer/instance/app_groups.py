@@ -109,12 +109,8 @@ class _AppGroupReader:
                 if destination not in self.workloads:
                     unknown[destination].append(origin)
                 asked = called.min_bandwidth
-                yield Dependency(
-                    origin,
-                    destination,
-                    called.max_network_cost or 0,
-                    None if asked is None else from_nano(BANDWIDTH, asked),
-                )
+                least = None if asked is None else from_nano(BANDWIDTH, asked)
+                yield Dependency(origin, destination, called.max_network_cost or 0, least)
         for destination, origins in unknown.items():
             message = (
                 f"AppGroup {self.key}: {', '.join(origins)} depends on {destination}, which is not among its workloads"
@@ -138,11 +134,10 @@ WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 
 
 class AppGroupMember(NamedTuple):
-    """``workload`` is None where the AppGroup does not know it; ``field`` names the source."""
+    """``workload`` is None where the AppGroup does not know it."""
 
     app_group: Key
     workload: str | None
-    field: str
 
 
 def read_app_group_members(
@@ -196,9 +191,7 @@ class _WorkloadFinder:
             self._findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
             return None
         key = self._choose(self._named[name], pod)
-        if key is None:
-            return None
-        return AppGroupMember(key, self._workload(self._applications[key], pod), f"metadata.labels[{APP_GROUP_LABEL}]")
+        return None if key is None else AppGroupMember(key, self._workload(self._applications[key], pod))
 
     def _workload(self, application: Application, pod: PodManifest) -> str | None:
         name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
@@ -219,9 +212,7 @@ class _WorkloadFinder:
             keys = [key for key, namespace in spaces if namespace in (None, pod.namespace)]
             if keys:
                 key = self._choose(keys, pod)
-                if key is None:
-                    return None
-                return AppGroupMember(key, self._applications[key].owners[maker][0], "metadata.ownerReferences")
+                return None if key is None else AppGroupMember(key, self._applications[key].owners[maker][0])
         return None
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:

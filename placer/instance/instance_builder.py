@@ -203,7 +203,7 @@ class _PodReader:
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
-        app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
+        app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         for wrong in too_many_neighbours(pod.spec) if not pending else ():
             self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")

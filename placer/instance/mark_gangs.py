@@ -35,7 +35,6 @@ VOLCANO = "scheduling.volcano.sh"
 #: Stand-ins for an API group in the keys of gangs that marks declare.
 LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh"
 KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
-MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
 
 #: Annotations for which Volcano's controller makes a PodGroup that is more than its pods one by one.
 VOLCANO_GANG = (marks.VOLCANO_GROUP_MINIMUM, marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER)
