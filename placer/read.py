@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -165,12 +165,15 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
         elif (raw.group, raw.kind) == ("", "Binding"):
             value = _value(raw)
             bindings += _of_binding(raw, value, faults)
-            keys.of_binding(value)
+            keys.look("Binding", "", value, keys.BINDING)
+            keys.look("Binding", "target.", value.get("target"), keys.TARGET)
         else:
             others.append(raw)
     if others:
         hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        faults.append(_foreign(others, hint))
+        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+        faults.append(_fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected))
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
@@ -181,17 +184,11 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     return replace(placement, **disruption.parts()), unread
 
 
-def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
-    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
-    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)
-
-
 class _Keys:
     #: Of a binding in a Placement, of a Binding, and of its target: what it may have.
     _ENTRY = ("namespace", "pod", "node", "numaZones")
-    _BINDING = ("apiVersion", "kind", "metadata", "target")
-    _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
+    BINDING = ("apiVersion", "kind", "metadata", "target")
+    TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
     _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
     _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
@@ -210,23 +207,16 @@ class _Keys:
 
     def of_placement(self, value: Mapping[str, Any]) -> None:
         known = (*_placement_keys(), *self._BESIDE)
-        self._look("Placement", "", value, known)
+        self.look("Placement", "", value, known)
         self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
         for entry in value.get("bindings") or ():
-            self._look("Placement", "bindings[].", entry, self._ENTRY)
+            self.look("Placement", "bindings[].", entry, self._ENTRY)
         for name, (known_here, beside) in self._DISTURBED.items():
-            self._of_disturbed(name, value.get(name) or (), known_here, beside)
+            for entry in value.get(name) or ():
+                self.look("Placement", f"{name}[].", entry, known_here)
+                self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
 
-    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
-        for entry in entries:
-            self._look("Placement", f"{name}[].", entry, known)
-            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
-
-    def of_binding(self, value: Mapping[str, Any]) -> None:
-        self._look("Binding", "", value, self._BINDING)
-        self._look("Binding", "target.", value.get("target"), self._TARGET)
-
-    def _look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
+    def look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
         from placer.legible import alike
 
         for key in value if isinstance(value, Mapping) else ():

@@ -32,7 +32,7 @@ from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, 
 from placer.kube.pod import PodManifest
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
+    from placer.kube.apps import ReplicaSetManifest
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
@@ -385,20 +385,16 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
             blueprints = tuple(_task_blueprint(vcjob, name, *each) for each in tasks if not _depends_on(each[1]))
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    for stateful_set in _stateful_sets(objects):
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}  # which make their StatefulSets
+    for stateful_set in objects.stateful_sets:
+        if (stateful_set.namespace, (stateful_set.metadata.labels or {}).get(LEADER_WORKER_SET)) in of_sets:
+            continue
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
     for deployment in objects.deployments:
         yield _Candidate(deployment, (deployment_blueprint(deployment),), deployment.spec.selector)
-
-
-def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
-    for each in objects.stateful_sets:
-        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
-            yield each
 
 
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:

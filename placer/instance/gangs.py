@@ -415,10 +415,6 @@ def role(metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
-    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)
-
-
 def _find_slot(splitters: Iterable[_SubGroupSplitter], labels: Labels) -> Slot | None:
     for index, splitter in enumerate(splitters):
         values = splitter.values(labels)
@@ -451,7 +447,9 @@ def call_roster(
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
         slot = _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
+        of_yunikorn = group is not None and group.api_group == YUNIKORN
+        own_role = task_group(pod.metadata) if of_yunikorn else role(pod.metadata)
+        entries.append(PodEntry(pod, key, state, stated, group, own_role, slot, counts))
     _note_strangers(strangers, gangs, findings)
     return entries
 

@@ -67,10 +67,8 @@ class TakenPorts:
 
     def clash(self, node: str, ports: Iterable[HostPort]) -> HostPort | None:
         """The first of some ports that cannot be opened on a node; None: all can."""
-        return next((port for port in ports if self._is_taken(node, port)), None)
-
-    def _is_taken(self, node: str, port: HostPort) -> bool:
-        return any(port.clashes(other) for other in self._at.get((node, port.protocol, port.port), ()))
+        taken = ((port, self._at.get((node, port.protocol, port.port), ())) for port in ports)
+        return next((port for port, others in taken if any(map(port.clashes, others))), None)
 
 
 #: Ends a protection's words where a mark of another system gives it.
@@ -81,36 +79,15 @@ BY_MARK = " protects it"
 class Pod:
     """A pod that is pending for us, or that holds room.
 
-    Parameters
-    ----------
-    requests
-        By the Kubernetes formula, ``pods: 1`` included.
-    node
-        None while pending. May name a node that is not in the instance.
-    priority
-        spec.priority, else its class, else the global default class, else 0.
-    group
-        For a pending pod without one the group of its own name.
-    sub_group
-        Index into the group's ``sub_groups``.
-    role
-        ``volcano.sh/task-spec``; empty where absent.
-    queue
-        Whose capability it counts against (C11).
-    created
-        Seconds since the epoch; 0.0 where absent.
-    daemon
-        DaemonSet or static pod: does not make its node count as used (O4).
-    workload
-        None: it has no dependencies.
-    unsupported
-        Fields that ask for more than is modelled (C4), as ``field: what``.
-    protected
-        Why a bound pod is never disturbed (D2).
-    never_preempts
-        For other schedulers and passes that make room.
-    running_priority
-        Priority as a unit while it runs (D1), where that is another one.
+    ``requests``: by the Kubernetes formula, ``pods: 1`` included. ``node``: None while pending. May name a node that is
+    not in the instance. ``priority``: spec.priority, else its class, else the global default class, else 0. ``group``:
+    for a pending pod without one the group of its own name. ``sub_group``: index into the group's ``sub_groups``.
+    ``role``: ``volcano.sh/task-spec``; empty where absent. ``queue``: whose capability it counts against (C11).
+    ``created``: seconds since the epoch; 0.0 where absent. ``daemon``: DaemonSet or static pod: does not make its node
+    count as used (O4). ``workload``: None: it has no dependencies. ``unsupported``: fields that ask for more than is
+    modelled (C4), as ``field: what``. ``protected``: why a bound pod is never disturbed (D2). ``never_preempts``: for
+    other schedulers and passes that make room. ``running_priority``: priority as a unit while it runs (D1), where that
+    is another one.
     """
 
     namespace: str
@@ -221,28 +198,12 @@ class SubGroup:
 class Group:
     """A gang: a PodGroup, or one pod in no group.
 
-    Parameters
-    ----------
-    min_member, min_task_member
-        Least placed pods, in all and per role (C5).
-    sub_groups
-        One entry per set that has a pod.
-    priority
-        Compared in O1, higher first.
-    created
-        Seconds since the epoch, for ties.
-    pending, bound
-        Sorted; unsupported pods are pending, terminating ones in neither.
-    succeeded
-        Members that finished and count as placed, by role; ``finished``: all of them.
-    min_resources, class_priority
-        For other schedulers.
-    invalid
-        Why nothing of it may be placed (InvalidGroup).
-    disrupted_whole
-        Its pods are disturbed together (D1).
-    stated
-        The mark of its pods that states ``min_member``.
+    ``min_member``, ``min_task_member``: least placed pods, in all and per role (C5). ``sub_groups``: one entry per set
+    that has a pod. ``priority``: compared in O1, higher first. ``created``: seconds since the epoch, for ties.
+    ``pending``, ``bound``: sorted; unsupported pods are pending, terminating ones in neither. ``succeeded``: members
+    that finished and count as placed, by role; ``finished``: all of them. ``min_resources``, ``class_priority``: for
+    other schedulers. ``invalid``: why nothing of it may be placed (InvalidGroup). ``disrupted_whole``: its pods are
+    disturbed together (D1). ``stated``: the mark of its pods that states ``min_member``.
     """
 
     key: GroupKey
@@ -399,30 +360,14 @@ MICRO = 10**6
 class Instance:
     """The problem. Mappings by name or key are sorted by it unless their entry says otherwise.
 
-    Parameters
-    ----------
-    groups
-        Every PodGroup, and one group per pending pod that names none.
-    network
-        None: C8, C9 and O3 do not apply.
-    namespaces
-        Labels; a namespace without entry has its name as its only label.
-    network_costs
-        Every NetworkTopology to its lists to costs of links: for other schedulers.
-    digest
-        SHA-256 of the text it was read from, or empty.
-    skipped
-        Kinds that placer does not read, with counts.
-    scheduler_name
-        Whose pending pods are ours; None: any scheduler's.
-    schedulers
-        Scheduler to how many of our pending pods name it, the most first.
-    budgets
-        Those that mean a bound pod, sorted; behind them ``maxPods`` of the Policy.
-    moves_only
-        Units of any priority may be moved, none evicted (D3).
-    beyond_budget
-        Pods that wait since their namespace exceeds its budget, and why.
+    ``groups``: every PodGroup, and one group per pending pod that names none. ``network``: None: C8, C9 and O3 do not
+    apply. ``namespaces``: labels; a namespace without entry has its name as its only label. ``network_costs``: every
+    NetworkTopology to its lists to costs of links: for other schedulers. ``digest``: SHA-256 of the text it was read
+    from, or empty. ``skipped``: kinds that placer does not read, with counts. ``scheduler_name``: whose pending pods
+    are ours; None: any scheduler's. ``schedulers``: scheduler to how many of our pending pods name it, the most first.
+    ``budgets``: those that mean a bound pod, sorted; behind them ``maxPods`` of the Policy. ``moves_only``: units of
+    any priority may be moved, none evicted (D3). ``beyond_budget``: pods that wait since their namespace exceeds its
+    budget, and why.
     """
 
     nodes: Mapping[str, Node]

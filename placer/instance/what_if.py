@@ -87,19 +87,17 @@ def without(instance: Instance, pods: Collection[Key]) -> Instance:
     if not pods:
         return instance
     kept = {key: pod for key, pod in instance.pods.items() if key not in pods}
-    fewer = ((key, _fewer(group, pods)) for key, group in instance.groups.items())
+    fewer = ((key, _less(group, pods)) for key, group in instance.groups.items())
     return replace(instance, pods=kept, groups={key: each for key, each in fewer if each.pending or key.api_group})
 
 
-def _fewer(group: Group, pods: Collection[Key]) -> Group:
-    if not any(key in pods for key in (*group.pending, *group.bound)):
-        return group
-    parts = tuple(_less(each, pods) for each in group.sub_groups)
-    return replace(_less(group, pods), sub_groups=parts)
-
-
 def _less(part: _Part, pods: Collection[Key]) -> _Part:
-    return replace(part, pending=_but(part.pending, pods), bound=_but(part.bound, pods))
+    if not any(key in pods for key in (*part.pending, *part.bound)):
+        return part
+    left = replace(part, pending=_but(part.pending, pods), bound=_but(part.bound, pods))
+    if isinstance(left, Group):
+        left = replace(left, sub_groups=tuple(_less(each, pods) for each in left.sub_groups))
+    return left
 
 
 def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
