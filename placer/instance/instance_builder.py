@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
+from placer.instance import ignored_fields, notices
 from placer.instance.app_groups import (
     AppGroupMember,
     Application,
@@ -40,14 +41,6 @@ from placer.instance.gangs import (
     note_misplaced_names,
     workload_gangs,
 )
-from placer.instance.ignored_fields import (
-    note_ignored_fields,
-    note_managed_elsewhere,
-    note_marks_above,
-    note_marks_around,
-    note_marks_ignored,
-    note_marks_of_daemons,
-)
 from placer.instance.kept_pods import KeptPods
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
@@ -63,23 +56,6 @@ from placer.instance.neighbour_demand import (
 from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
-from placer.instance.notices import (
-    network_matters,
-    note_app_groups,
-    note_ignored,
-    note_inadmissible,
-    note_limits_without_tree,
-    note_names_without_nodes,
-    note_network,
-    note_numatopologies,
-    note_preferences,
-    note_refused,
-    note_scheduled_once,
-    note_unlimited_bandwidth,
-    note_unread_owners,
-    note_unread_queues,
-    note_unread_room,
-)
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
@@ -314,7 +290,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
-    note_managed_elsewhere(made, findings)
+    ignored_fields.note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -380,7 +356,7 @@ def make_instance(
         absent_work=absent_work(objects, ownership),
     )
     _note(instance, objects, present, findings)
-    note_ignored_fields(instance, objects, entries, findings)
+    ignored_fields.note_ignored_fields(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
@@ -516,13 +492,13 @@ def _network(
     sizes: Mapping[Key, int],
     findings: Findings,
 ) -> Network | None:
-    matters = network_matters(policy, applications)
+    matters = notices.network_matters(policy, applications)
     told = findings if matters else Findings()
     network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)
     costs_matter = matters and network is not None and "C8" not in policy.rules_off
-    note_app_groups(applications, sizes, costs_matter, findings)
+    notices.note_app_groups(applications, sizes, costs_matter, findings)
     if matters:
-        note_network(network, applications, findings)
+        notices.note_network(network, applications, findings)
     return network
 
 
@@ -549,33 +525,33 @@ def _refusals(
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    note_ignored(objects, findings)
+    notices.note_ignored(objects, findings)
     if "C10" not in instance.policy.rules_off:
-        note_numatopologies(objects, findings)
+        notices.note_numatopologies(objects, findings)
     _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    note_unread_queues(instance, objects.kai_pod_groups, findings)
-    note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
+    notices.note_unread_queues(instance, objects.kai_pod_groups, findings)
+    notices.note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     pods = [entry.pod for entry in entries if entry.state in standing]
-    note_marks_ignored(pods, findings)
-    note_marks_above(pods, objects, findings)
-    note_marks_of_daemons(pods, findings)
-    note_marks_around(instance, objects, findings)
-    note_unread_room(instance, objects, findings)
-    note_unlimited_bandwidth(pods, instance, findings)
+    ignored_fields.note_marks_ignored(pods, findings)
+    ignored_fields.note_marks_above(pods, objects, findings)
+    ignored_fields.note_marks_of_daemons(pods, findings)
+    ignored_fields.note_marks_around(instance, objects, findings)
+    notices.note_unread_room(instance, objects, findings)
+    notices.note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
-        note_limits_without_tree(instance, findings)
-    note_names_without_nodes(instance, findings)
+        notices.note_limits_without_tree(instance, findings)
+    notices.note_names_without_nodes(instance, findings)
     note_broken_rules(instance, findings)
 
 
 def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
-    note_refused(instance, alone, findings)
-    note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
+    notices.note_refused(instance, alone, findings)
+    notices.note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]
     asked = {instance.pods[entry.key].queue for entry in pending}
-    note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
-    note_inadmissible(pods, findings)
+    notices.note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
+    notices.note_inadmissible(pods, findings)

@@ -19,8 +19,6 @@ class FieldClass(Enum):
     NEUTRAL = "limits nothing"
 
 
-_SHARES = "`QueueShareIgnored`: queues share by `capability` alone"
-_PREFERENCE = "`PreferenceIgnored`: a preference"
 _IN_TREE = "how many pods or nodes may use the disk at once is not modelled"
 
 #: Fields that may limit a pending pod and that no rule reads, with the case of a finding: ``FieldIgnored``, where the
@@ -28,22 +26,21 @@ _IN_TREE = "how many pods or nodes may use the disk at once is not modelled"
 IGNORED: Mapping[tuple[str, str], str] = {
     ("PodGroup.scheduling.volcano.sh/spec", "minResources"): "said where it is more than the group's pods ask for",
     ("PodGroup.scheduling.x-k8s.io/spec", "minResources"): "said where it is more than the group's pods ask for",
-    ("Queue.scheduling.volcano.sh/spec", "deserved"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "guarantee"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "priority"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "weight"): _SHARES,
+    **{
+        ("Queue.scheduling.volcano.sh/spec", each): "`QueueShareIgnored`: queues share by `capability` alone"
+        for each in ("deserved", "guarantee", "priority", "weight")
+    },
     ("Queue.scheduling.volcano.sh/spec", "dequeueStrategy"): "`fifo`: a job waits for those before it in its queue",
     ("KaiPodGroupSpec", "queue"): "`UnsupportedKind`: a Queue of KAI is not read",
     ("PodSpec", "runtimeClassName"): "of pods that no API server has admitted: overhead and nodes of the RuntimeClass",
-    ("NodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("PodAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("PodAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("Volume", "awsElasticBlockStore"): _IN_TREE,
-    ("Volume", "azureDisk"): _IN_TREE,
-    ("Volume", "cinder"): _IN_TREE,
-    ("Volume", "gcePersistentDisk"): _IN_TREE,
-    ("Volume", "iscsi"): _IN_TREE,
-    ("Volume", "rbd"): _IN_TREE,
+    **{
+        (each, "preferredDuringSchedulingIgnoredDuringExecution"): "`PreferenceIgnored`: a preference"
+        for each in ("NodeAffinity", "PodAffinity", "PodAntiAffinity")
+    },
+    **{
+        ("Volume", each): _IN_TREE
+        for each in ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
+    },
     ("ReplicaSet", "spec"): "`UnsupportedKind`: one without a Deployment is not expanded",
     ("ReplicatedJob", "scheduling"): "of JobSets that are expanded: the policy of the whole set counts",
     ("JobSpec", "managedBy"): "of Jobs that are expanded: another controller makes the pods, or none",
@@ -57,16 +54,13 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("KaiPodGroupSpec", "subGroups"): "subgroups of KAI",
     ("KaiPodGroupSpec", "topologyConstraint"): "a topology of KAI",
     ("beta1PodGroupSpec", "parentCompositePodGroupName"): "a group of groups",
-    ("PersistentVolumeClaimSpec", "dataSource"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "dataSourceRef"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "resources"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "selector"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "storageClassName"): "a claim that is not Bound is refused, whatever it says",
-    (
-        "PersistentVolumeClaimSpec",
-        "volumeAttributesClassName",
-    ): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "volumeMode"): "a claim that is not Bound is refused, whatever it says",
+    **{
+        ("PersistentVolumeClaimSpec", each): "a claim that is not Bound is refused, whatever it says"
+        for each in (
+            *("dataSource", "dataSourceRef", "resources", "selector", "storageClassName"),
+            *("volumeAttributesClassName", "volumeMode"),
+        )
+    },
     ("Job.batch.volcano.sh/spec/volumes", "volumeClaim"): "its claim is not Bound",
 }
 
