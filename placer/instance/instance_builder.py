@@ -56,8 +56,7 @@ from placer.instance.neighbour_demand import (
 from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
-from placer.instance.numa.node_resource_topology import caught_up, read_numa
-from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.numa.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
 from placer.instance.problem import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.instance.queues import Priorities, Queues

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from placer.instance.problem import Pod
 from placer.kube.pod import PodManifest
-from placer.manifests.kept_objects import KeptObjects
+from placer.manifests.validation import KeptObjects
 
 if TYPE_CHECKING:
     from placer.instance.findings import Findings

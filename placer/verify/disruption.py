@@ -13,8 +13,8 @@ from placer.instance.what_if import released
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth
+from placer.verify.groups import queue
 from placer.verify.places import capacity
-from placer.verify.queues import queue
 from placer.verify.rules import broken
 from placer.verify.words import count_of, pod_name
 
