@@ -6,7 +6,7 @@ The way of a text, one file for each step::
     memory       as_texts     objects that are in memory already -> one text
     raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
     edits        edit         the what-if options   (with label_selectors)
-    validation   validate     slices -> typed objects, fields that no kind has; objects of a cluster as they were read before
+    validation   validate     slices -> typed objects, fields that no kind has; objects as they were read before
     writing      dump         plain values -> a file
 
 ``faults`` collects faults on the way, and words them.
