@@ -81,7 +81,7 @@ def read(
     with_, without, set_
         What if: objects added, removed, changed, as the options of these names take them.
     lenient
-        Objects that cannot be read are findings, and their dependants wait.
+        Objects that cannot be read are findings.
     kubeconfig, context
         Which cluster, where there are no sources; default: as kubectl.
     display
@@ -91,10 +91,8 @@ def read(
     ------
     BadInstance, StrictFindings, UsageError
         As :func:`placer.read.read`.
-    ClusterError
-        The cluster does not answer.
-    TypeError
-        A source is neither a path nor an object.
+    ClusterError, TypeError
+        The cluster does not answer; a source is neither a path nor an object.
 
     Examples
     --------

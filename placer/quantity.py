@@ -73,13 +73,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Write an integer amount as a quantity that :func:`parse` reads back to the same amount.
-
-    Examples
-    --------
-    >>> format_amount("cpu", 1500), format_amount("memory", 2**30), format_amount("nvidia.com/gpu", 8)
-    ('1500m', '1Gi', '8')
-    """
+    """Write an integer amount as a quantity that :func:`parse` reads back to the same amount."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if is_bytes(resource):
