@@ -61,7 +61,7 @@ def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
+def found_like(word: str, known: Iterable[str]) -> str:
     """Name the known word that may be meant by an unknown one."""
-    like = alike(word, known, least)
+    like = alike(word, known)
     return f"; found like it: {like}" if like not in (None, word) else ""
