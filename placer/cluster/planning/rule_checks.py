@@ -32,7 +32,7 @@ from placer.instance.instance_builder import make_instance
 from placer.instance.neighbours import PodSelector
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
-from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.numa.node_resource_topology import DemandPool
 from placer.instance.pod_index import PodIndex
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects
@@ -40,7 +40,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import format_amount
 from placer.verify import RULES, Rule
-from placer.verify.units import one_domain
+from placer.verify.neighbour_rules import one_domain
 
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot

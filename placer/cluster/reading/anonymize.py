@@ -27,10 +27,10 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
-from placer.instance.domain_units import DOMAIN_ANNOTATIONS
+from placer.instance.eligibility import REJECTED_BY
 from placer.instance.instance_builder import make_instance
+from placer.instance.neighbour_demand import DOMAIN_ANNOTATIONS
 from placer.instance.network_topologies import NETPERF_COSTS
-from placer.instance.node_marks import REJECTED_BY
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.queues import NAMESPACES

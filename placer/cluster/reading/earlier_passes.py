@@ -43,8 +43,8 @@ from placer.cluster.reading.released import ReleasedPod, mark, released_pods
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import Group, GroupKey, Instance, Key, PodState, SubGroup
+from placer.instance.eligibility import REJECTED_BY
 from placer.instance.instance_builder import make_instance
-from placer.instance.node_marks import REJECTED_BY
 from placer.outcome import Outcome
 from placer.placement import Placement
 

@@ -17,8 +17,8 @@ import msgspec
 
 from placer.cluster.reading.views import ListMetadata, Page
 from placer.errors import ClusterError
-from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
+from placer.instance.neighbour_demand import EXCLUSIVE_ANNOTATIONS
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.base import LEFT_OUT, MOST_TEXT, Metadata
 from placer.kube.kinds import KindInfo
