@@ -1,4 +1,4 @@
-"""What we may do, by the server's own answer: ``SelfSubjectAccessReview``, which everybody whom it knows may ask."""
+"""Rights of the user that placer runs as, by ``SelfSubjectAccessReview``, which every known user may ask."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """A right, as a rule of RBAC grants it.
+    """A right, as a rule of RBAC grants it; ``pods/binding`` is a subresource.
 
-    Parameters
-    ----------
-    group, resource, verb
-        ``pods/binding`` is a subresource.
-    namespace, name
-        Where, and of which object alone; empty: everywhere, of all.
+    An empty namespace means everywhere, an empty name all objects.
     """
 
     group: str
@@ -40,12 +35,12 @@ class Right:
         return f"{self.verb} {what}{self.name and f' {self.name}'}{place}"
 
     def within(self, namespace: str) -> Right:
-        """The same in one namespace; an empty one: everywhere."""
+        """The same right in one namespace; an empty one: everywhere."""
         return replace(self, namespace=namespace)
 
     @property
     def rule(self) -> str:
-        """The rule that grants it, and where it belongs."""
+        """The rule that grants it, and the role that it belongs to."""
         names = f", resourceNames: [{self.name}]" if self.name else ""
         role = f"a Role of namespace {self.namespace}" if self.namespace else "a ClusterRole"
         group = self.group or '""'
@@ -73,12 +68,12 @@ class _Introduced(msgspec.Struct):
 
 
 def allows(server: Writer, right: Right) -> bool:
-    """Whether the server lets us do something.
+    """Whether the server grants a right.
 
     Raises
     ------
     ClusterError
-        It does not say.
+        The server gives no answer to that.
     """
     resource, _, subresource = right.resource.partition("/")
     asked = {
@@ -104,7 +99,7 @@ def allows(server: Writer, right: Right) -> bool:
 
 
 def who_we_are(server: Writer) -> str:
-    """The name that the server has for us; empty where it does not say, as before Kubernetes 1.28."""
+    """The name that the server has for us; empty where it gives none, as before Kubernetes 1.28."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = server.send("POST", _WHO, body, timeout=_PATIENCE)
     if answer.status != 201:

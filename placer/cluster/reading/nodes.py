@@ -1,4 +1,4 @@
-"""Nodes of a cluster by name and labels alone: what a discovery of domains asks for."""
+"""Nodes of a cluster by name and labels alone, for the discovery of domains."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class LabelsView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """A node, of which the rest is skipped."""
+    """A node by its metadata alone."""
 
     metadata: LabelsView
 
 
 def labelled_nodes(server: Server) -> Mapping[str, Node]:
-    """List the nodes of a cluster with their labels, by name; nothing else is read of them.
+    """List the nodes of a cluster by name, with their labels alone.
 
     Raises
     ------
