@@ -241,8 +241,8 @@ def _added_since(
 def _raised(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
     """Changes that give groups, and their pods that come first, the highest priority.
 
-    Their PodGroup and their running pods state none then: a group is as urgent as its least urgent pod, and anybody could
-    name a class made for it.
+    Their PodGroup and their running pods state none then: a group is as urgent as its least urgent pod, and anybody
+    could name a class made for it.
     """
     changes: dict[tuple[str, Key], Change] = {}
     apis: dict[Key, set[str]] = defaultdict(set)

@@ -79,8 +79,8 @@ class ListReader:
     def read(self, text: bytes) -> Page[bytes]:
         """Read a page: JSON text of each object, with its apiVersion and kind.
 
-        Of an unreadable object, or one with far more values than its length allows, the names are kept, and the annotation
-        ``placer.dev/unreadable`` with the reason.
+        Of an unreadable object, or one with far more values than its length allows, the names are kept, and the
+        annotation ``placer.dev/unreadable`` with the reason.
 
         Raises
         ------

@@ -5,9 +5,9 @@ record is therefore a ConfigMap in placer's own namespace, written *before* the 
 that the pass may leave half-bound. A recorded gang that was never bound gains nothing: uids are the server's, and a pod
 gets a node by a binding only.
 
-Of a pod 48 bits of a digest of its uid are kept, compared within one gang: to hit one of 1,000, 10^11 pods must be made.
-Requests are kept in the same way, with their counts, so that no larger pods come first. A gang that would not fit is not
-bound in that pass. Where the whole is too long for a ConfigMap, parts that binding does not need are dropped, the
+Of a pod 48 bits of a digest of its uid are kept, compared within one gang: to hit one of 1,000 takes 10^11 pods.
+Requests are kept in the same way, with their counts, so that no larger pods come first. A gang that would not fit is
+not bound in that pass. Where the whole is too long for a ConfigMap, parts that binding does not need are dropped, the
 largest entries first (:func:`fitted`). An unreadable part counts as absent; the next write keeps it under another key.
 """
 
@@ -144,7 +144,7 @@ _ROUNDED, _JUMP = timedelta(seconds=1), timedelta(seconds=5)
 
 
 class Ages:
-    """Ages of half-bound gangs by a steady clock of this process, so that a jump of a server's clock rolls nothing back.
+    """Ages of half-bound gangs by a steady clock, so that a jump of a server's clock rolls nothing back.
 
     Parameters
     ----------
@@ -385,8 +385,8 @@ def _bytes(data: Mapping[str, str]) -> int:
 def fitted(wanted: RecordedGangs) -> tuple[RecordedGangs, dict[str, str]]:
     """As much of a record as a ConfigMap takes, and its ``binaryData``; its gangs fit (:data:`MOST_BYTES`).
 
-    Parts that binding does not need are dropped in the order of ``_LESS``. The larger half of a part goes first, so that
-    others do not pay for the long entries of one tenant.
+    Parts that binding does not need are dropped in the order of ``_LESS``. The larger half of a part goes first, so
+    that others do not pay for the long entries of one tenant.
     """
     found, dropped = wanted, dict[str, int]()
     for part, less in _LESS.items():

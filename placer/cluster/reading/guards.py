@@ -1,7 +1,7 @@
 """Limits of passes to some namespaces and nodes, written into the snapshot so that ``solve`` decides the same.
 
-A pod in another namespace gets a scheduling gate. Another node gets a taint, named in reasons, and is not ready, since a
-pod may tolerate any taint. Pods bound there count as before. Nothing of this is written to the cluster.
+A pod in another namespace gets a scheduling gate. Another node gets a taint, named in reasons, and is not ready, since
+a pod may tolerate any taint. Pods bound there count as before. Nothing of this is written to the cluster.
 """
 
 from __future__ import annotations

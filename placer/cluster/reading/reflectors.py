@@ -46,7 +46,7 @@ class Reflectors:
     Parameters
     ----------
     changed
-        Called for every changed object, in the threads of the watches and of the caller; not for the first list of a kind.
+        Called for every changed object, in the threads of the watches and of the caller; not for a first list.
     heard
         Called before that with the whole object of every event.
 

@@ -170,8 +170,8 @@ def _tried_again(
 def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorkload:
     """Later rejections added; the same object where there are none.
 
-    Times are by the kubelets' clocks, which may be ahead. So a known rejection counts once, whenever it was, and one does
-    not count that would be the first to be forgotten.
+    Times are by the kubelets' clocks, which may be ahead. So a known rejection counts once, whenever it was, and one
+    does not count that would be the first to be forgotten.
     """
     found = before
     forgotten = min(before.nodes.values()) if len(before.nodes) == _MOST_NODES else _NEVER
