@@ -1,10 +1,8 @@
-"""What passes of a loop have to say, written in a thread of its own, so that the next pass begins meanwhile.
+"""News of passes in a loop, written in a thread of its own while the next pass runs.
 
-What is written is in the order of the passes. While it is, what later passes say becomes one: conditions are those of
-the last one, status of PodGroups the last that was said of each, and Events those of all, up to a number. A condition
-is written to the version of the pod that was read, so none is written to a pod that a later pass has bound.
-
-Once the loop is to end, or another process leads, nothing more is begun: the next pass of either says what is so then.
+While one is written, later news become one: the last conditions, the last status of each PodGroup, and all Events up to
+a number. A condition names the version of its pod, so that none is written to one bound meanwhile. Nothing more is
+begun at the end of the loop, or where another process leads.
 """
 
 from __future__ import annotations
@@ -22,14 +20,12 @@ _END = 6.0
 
 
 class Teller:
-    """Writes what passes have to say.
+    """Writes the news of passes.
 
     Parameters
     ----------
     server
-        Gives where to, once for each writing.
-    scheduler_name, options, gates
-        As :func:`placer.cluster.writing.status_writer.write_news` takes them.
+        Gives a writer, once for each writing.
     stop
         Set by another thread: begin nothing more.
     """
@@ -47,15 +43,7 @@ class Teller:
         self._thread: threading.Thread | None = None
 
     def tell(self, news: StatusNews, lost: Callable[[], str | None]) -> None:
-        """Have something written.
-
-        Parameters
-        ----------
-        news
-            What.
-        lost
-            Gives why it may no longer be written, None as long as it may.
-        """
+        """Write news later, as long as ``lost`` gives None."""
         with self._changed:
             if self._closed:
                 return
@@ -66,14 +54,14 @@ class Teller:
                 self._thread.start()
 
     def told(self, seconds: float) -> StatusReport:
-        """What was written since this was asked last, after everything is or so many seconds are over."""
+        """The writes since the last call, once all is written or some seconds are over."""
         with self._changed:
             self._changed.wait_for(lambda: not (self._busy or self._waiting), seconds)
             found, self._report = self._report, StatusReport()
             return found
 
     def close(self) -> None:
-        """End; what is under way has its answer, or is given up after seconds."""
+        """End; a write under way gets its answer, or is given up after seconds."""
         with self._changed:
             self._closed, self._waiting = True, None
             self._changed.notify_all()
