@@ -1,7 +1,6 @@
-"""The configuration of passes in one file: which keys there are, which values they may have, what is wrong with one.
+"""The configuration of passes in one file, a mapping in YAML or JSON: its keys, their values, and faults.
 
-A file is a mapping in YAML or JSON, as Kubernetes' components are configured: ``apiVersion``, ``kind``, and keys that
-are flags of ``run`` by the same names (``timeLimit`` is ``--time-limit``). What is left out is the flag's default.
+Keys besides ``apiVersion`` and ``kind`` are flags of ``run`` (``timeLimit`` is ``--time-limit``), with their defaults.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["Configuration", "key_of", "parse_address", "read_configuration", "se
 
 
 def _seconds(value: object) -> object:
-    """Read a duration; ``inf`` is a word in YAML, and nothing at all in JSON."""
+    """Read a duration; ``inf`` is a text in YAML, and has no form in JSON."""
     try:
         return read_duration(value) if isinstance(value, str) and (value == "inf" or value[-1:].isalpha()) else value
     except ValueError:
@@ -31,7 +30,7 @@ def _seconds(value: object) -> object:
 
 
 def seconds_of(text: str) -> float:
-    """Read how often passes are made.
+    """Read the period of passes.
 
     Raises
     ------
@@ -50,8 +49,7 @@ def seconds_of(text: str) -> float:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Read where to listen: a host and a port; the host may be left out: every address of the machine. One of IPv6 is
-    in brackets.
+    """Read a host and a port to listen at; no host: every address of the machine. IPv6 is in brackets.
 
     Raises
     ------
@@ -91,7 +89,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class Configuration(BaseModel):
-    """Every key; None: left out. A test holds them equal to the flags of ``run``."""
+    """Every key; None: absent. A test compares them with the flags of ``run``."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
 
@@ -152,19 +150,14 @@ def key_of(name: str) -> str:
 
 
 def read_configuration(file: str) -> tuple[dict[str, Any], list[str]]:
-    """Read a file.
-
-    Parameters
-    ----------
-    file
-        Its path; ``-``: standard input.
+    """Read a file, or ``-``, standard input.
 
     Returns
     -------
     dict
-        What it says, by what argparse calls the flags; nothing where something is wrong.
+        Values by the names that argparse has for the flags; empty where there are faults.
     list
-        Everything that is wrong: file, key, what was found, what was expected.
+        All faults: file, key, what was found and expected.
     """
     try:
         written = _parsed(file)
@@ -182,7 +175,7 @@ def read_configuration(file: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def wrong_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Find the values of flags that no key may have, as argparse calls them: name, and what is wrong.
+    """Find wrong values of flags, by their names in argparse: name and fault.
 
     Examples
     --------
@@ -207,7 +200,6 @@ def _parsed(file: str) -> object:
 
 
 def _faults(error: ValidationError) -> Iterator[str]:
-    """What is wrong, key by key."""
     for each in error.errors(include_url=False, include_context=False):
         key, place = str(each["loc"][0]), _path(each["loc"])
         if each["type"] == "extra_forbidden":
@@ -228,13 +220,11 @@ def _shown(value: object) -> str:
 
 
 def _schema() -> dict[str, Any]:
-    """Key to the JSON Schema of its value."""
     found: dict[str, Any] = Configuration.model_json_schema(by_alias=True)["properties"]
     return found
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
     own = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
     if "description" in own:
         return str(own["description"])

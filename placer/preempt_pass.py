@@ -1,21 +1,17 @@
 """``preempt``, ``defrag`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease.
 
-In each step some pods are evicted, it is waited until they are gone and those that are moved are made again, and then
-some are bound. What ran on a lost node is evicted, too, in the step that binds what is made in its place; it is not
-waited until that is gone, since no kubelet may be there to end it. Before the first eviction of a step everything is
-read anew and what is left of the plan is judged by that, so nothing is evicted for a gang that then would not fit;
-whatever does not go as planned ends it, and is told.
+In each step pods are evicted, their departure and the replacements of moved ones are awaited, and pods are bound. Pods
+of a lost node are evicted when their replacements are bound, without waiting, since no kubelet may end them. Before the
+first eviction of a step everything is read again and the rest of the plan is judged by it; any deviation ends the plan
+and is reported.
 
-A pass of ``run`` makes room where the Policy has it so: after it has placed what it can, by one plan for the gang of
-the highest priority that something can be done for, within what the Policy allows and what is left of the hour. Who is
-to have the room is recorded before the first eviction, and stays so where victims take longer than the pass waits: the
-passes that follow hold it (:mod:`placer.cluster.reading.earlier_passes`), place the gang first once they are gone, and
-begin no other plan until then. Where a pass is killed before all victims are evicted, the next one that may disturb
-looks once more for what must go, of what is there by then. Where what is moved goes is recorded, too
+A pass of ``run`` makes room as the Policy allows, after its bindings, by one plan for the most urgent gang that can be
+helped, within the limit of the hour. The gaining pods are recorded before the first eviction. Later passes hold that
+room (:mod:`placer.cluster.reading.earlier_passes`), place the gang first, and begin no other plan until then. After a
+pass that was killed, the next one looks again for pods to evict. Places of moved pods are recorded, too
 (:mod:`placer.cluster.planning.reservations`).
 
-Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
-their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
+Only pods of our scheduler are disturbed (:mod:`placer.cluster.planning.disruption_plan`).
 """
 
 from __future__ import annotations
@@ -117,17 +113,17 @@ def make_plan(
     decide: Callable[..., Result],
     show: Callable[[Instance, Result], bool] = lambda _before, _result: True,
 ) -> None:
-    """Decide what goes, show it, and carry it out.
+    """Make a plan, show it, and carry it out.
 
     Parameters
     ----------
     client, done, stop, gently, watch, start
         As :func:`placer.scheduling_pass.run_pass` gives them.
     decide
-        Makes the plan: given what is in the cluster, what gives the same with objects added that are wanted, and limits
-        as those of :func:`placer.preempt.preempt`.
+        Makes the plan: given the cluster, a function that adds wanted objects to it, and the limits of
+        :func:`placer.preempt.preempt`.
     show
-        Called with what is in the cluster and with the plan before anything of it is done: whether it is to be.
+        Called with the cluster and the plan before it is carried out; whether it is to be.
     """
     options = done.options
     done.holds = False
@@ -159,14 +155,12 @@ def make_plan(
 
 
 def _to_be_done(result: Result, is_wanted: bool, stop: threading.Event) -> Placement:
-    """What is carried out of what was decided; nothing more once it was interrupted."""
     if result.termination is Termination.INTERRUPTED:
         stop.set()
     return result.placement if is_wanted and result.placement is not None else Placement()
 
 
 def _is_being_made(done: Pass) -> bool:
-    """Whether victims of an earlier plan are on their way out: nothing else is begun meanwhile, and that is told."""
     held = done.record.disruption.held
     if held is None or done.room is not RoomState.MADE:
         return False
@@ -179,9 +173,7 @@ def _is_being_made(done: Pass) -> bool:
 def _finished_earlier(
     client: Client, done: Pass, instance: Instance, stop: threading.Event, watch: Callable[[str], None]
 ) -> tuple[Snapshot, Instance]:
-    """The cluster once what has room that an earlier plan made is bound: pods that were moved, then the gang. Other
-    room is given back.
-    """
+    """The cluster once moved pods and the gang of an earlier plan are bound; other held room is given back."""
     place_moved(client, done, instance, stop)
     snapshot, instance, _ = read_cluster(client, done, watch)
     held = done.record.disruption.held
@@ -198,7 +190,7 @@ def _finished_earlier(
 
 
 def give_back(client: Client, done: Pass) -> list[Key]:
-    """Hold room no longer: the gang has it, or it is over; those that do not have it."""
+    """Hold room no longer; the pods of its gang that did not get it."""
     recorded, bound = done.record.disruption, {bind.pod for gang in done.gangs for bind in gang.bound}
     held = recorded.held
     if held is None:
@@ -211,10 +203,10 @@ def give_back(client: Client, done: Pass) -> list[Key]:
 
 @dataclass
 class _Plan:
-    """A plan being carried out: what was decided, upon what, and which pods stand for those that are made again.
+    """A plan being carried out.
 
-    For whom room is made, and where what is moved goes, is recorded before the first eviction; of what is not done when
-    the pass ends, or is ended, the passes that follow read it there. ``hourly``: it counts among the hour's evictions.
+    The gaining pods and the places of moved ones are recorded before the first eviction, for later passes. ``renamed``:
+    pods to their replacements; ``hourly``: it counts among the hour's evictions.
     """
 
     client: Client
@@ -248,7 +240,6 @@ class _Plan:
         self.done.disruption = self.report
 
     def carry_out(self) -> None:
-        """Do all of it, or as much as can be done; the report says which."""
         self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
         pods = in_turn(self.before, (*self.disruption.gone, *self.lost))
         forbidden = self._forbidden
@@ -258,7 +249,6 @@ class _Plan:
             self._end(self.begun)
 
     def _begin(self) -> None:
-        """Record what is about to be done, then say for whom: before the first eviction."""
         at = self.begun = server_time(self.client)
         self.earlier = self.done.record.disruption
         if len(self.again) > _RESERVED:
@@ -275,9 +265,6 @@ class _Plan:
         self._nominate(self.targets())
 
     def _end(self, at: datetime) -> None:
-        """Record what is left: room for victims that are not gone yet, or whose eviction was broken off, and for moved
-        pods that are not made again.
-        """
         keeps = self._goes_on()
         if self.report.trouble is not None and not keeps:
             self._nominate(dict.fromkeys(self.targets()))
@@ -290,12 +277,10 @@ class _Plan:
             self.done.troubles.append(str(error))
 
     def _goes_on(self) -> bool:
-        """Whether passes that follow are to go on with it: victims are not gone yet, or it had to be broken off."""
         broken_off = self.report.trouble is not None and self._forbidden() is not None
         return bool(self.report.standing or (broken_off and self.report.evicted))
 
     def _held(self, at: datetime) -> HeldRoom | None:
-        """Room for those that wait; None where none of them is in the cluster."""
         pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
         victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
         shapes = {key: shape(self.before.pods[key].requests) for key in pods}
@@ -306,12 +291,10 @@ class _Plan:
         return timedelta(seconds=self.done.options.hold)
 
     def _short_texts(self) -> dict[Key, bytes]:
-        """Texts of moved pods that are no longer than is recorded of one."""
         found = self.snapshot.pod_texts(self.again)
         return {key: text for key, text in found.items() if len(text) <= _LONGEST_RESERVED}
 
     def _reservations(self, at: datetime) -> list[Reservation]:
-        """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
         lost: dict[object, list[Key]] = defaultdict(list)
         for key in self.lost:
             lost[self.before.pods[key].group].append(key)
@@ -330,7 +313,6 @@ class _Plan:
     def _recorded(
         self, at: datetime, held: HeldRoom | None, reservations: Iterable[Reservation], evicted: Collection[Key]
     ) -> RecordedDisruption:
-        """The record with what this plan disturbs; room that another one holds stays."""
         times = tuple(each for each in self.earlier.evictions if at - each[0] < _HOUR)
         if self.hourly and evicted:
             times = (*times, (at, len(evicted)))
@@ -349,7 +331,6 @@ class _Plan:
         return f"{many} of lost nodes not placed again: {', '.join(some(left, _NAMED))}" if left else None
 
     def _forbidden(self) -> str | None:
-        """Why nothing more may be begun."""
         if self.stop.is_set():
             return "it was asked to stop"
         return self.done.lost() or (None if self.report.evicted else self.done.paused())
@@ -357,7 +338,6 @@ class _Plan:
     # ------------------------------------------------------------------------------------------------------ making room
 
     def _make_room(self, number: int, step: Step, going: Sequence[Key]) -> str | None:
-        """Evict what goes in a step and wait until it is gone; why that did not come to its end."""
         snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
         instance = self._taking_part(snapshot, read)
         rest = rest_of(self.placement, number, self.renamed)
@@ -379,7 +359,6 @@ class _Plan:
                 return trouble or self._wait(step, going, departures)
 
     def _taking_part(self, snapshot: Snapshot, read: Instance) -> Instance:
-        """What is in the cluster now, as the plan looks at it: without what waits and takes no part."""
         lost, wanted = self.placement.lost, self.placement.wanted
         instance = only_ours(snapshot, with_wanted(snapshot, read, wanted), self.done.options.guards)
         if lost:
@@ -390,7 +369,6 @@ class _Plan:
         return without(instance, {pod.key for pod in instance.pending} - part)
 
     def _fits(self, instance: Instance) -> bool:
-        """Whether what gains has room as it is; whether domains are empty, verifying tells."""
         if self.placement.freed:
             return False
         others = {pod.key for pod in instance.pending if pod.group not in self.gaining}
@@ -404,13 +382,11 @@ class _Plan:
         return all(key in instance.groups and outcome.ready(instance.groups[key]) for key in groups)
 
     def targets(self) -> dict[Key, str]:
-        """The pods that wait and gain, each with its node."""
         of, bindings = self.before.pods, self.placement.bindings
         waiting = (each for each in bindings if each.pod not in self.lost and each.pod in self.decided)
         return {each.pod: each.node for each in waiting if of[each.pod].group in self.gaining}
 
     def _nominate(self, nodes: Mapping[Key, str] | Mapping[Key, None]) -> None:
-        """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
         self.done.troubles += nominate(patient(self.client), nodes, self.decided)
 
     def _evict(self, pods: list[Key]) -> str | None:
@@ -424,7 +400,6 @@ class _Plan:
         return trouble
 
     def _note(self, key: Key) -> tuple[EventReason, str]:
-        """What the Event of a pod says: where it goes, and who gains."""
         again, node = self.again.get(key), self.read.pods[key].node
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
@@ -436,7 +411,6 @@ class _Plan:
         )
 
     def _gain(self) -> Sentence:
-        """Who gains, and what."""
         freed, gaining = self.placement.freed, sorted(self.gaining)
         if self.lost:
             return Sentence.of(f"there is room for {counted(len(self.lost), 'pod')} of lost nodes")
@@ -451,13 +425,11 @@ class _Plan:
         return Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"), f" {verb} admitted")
 
     def _gaining(self, key: GroupKey) -> NamedThing:
-        """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
         group = self.before.groups[key]
         uid = next((self.decided[pod].uid for pod in group.pending if pod in self.decided), "")
         return NamedThing(key.namespace, str(key), group.priority, len(group.pending), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
-        """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
         until = time.monotonic() + self.done.options.eviction.gone
         self.watch(f"waiting until {counted(len(step.go), 'pod')} are gone")
         if not self._waited(departures, departures.all_gone, until):
@@ -479,7 +451,6 @@ class _Plan:
     # ---------------------------------------------------------------------------------------------------------- binding
 
     def _bind(self, step: Step) -> str | None:
-        """Bind what a step binds; why what gains in it was not bound."""
         if not step.bind:
             return None
         snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
@@ -503,7 +474,6 @@ class _Plan:
         return trouble
 
     def _now(self, snapshot: Snapshot, read: Instance) -> Instance:
-        """The same without what is still on a lost node: there is no new pod yet that could be bound in its place."""
         instance = self._taking_part(snapshot, read)
         return without(instance, lost_pods(read, instance))
 
@@ -514,7 +484,6 @@ class _Plan:
                 yield group
 
     def _left(self, groups: set[GroupKey]) -> str | None:
-        """Why a group that gains was not bound."""
         for gang in self.done.gangs:
             if gang.key in groups and gang.state not in _COMPLETE:
                 return f"{gang.key} was not bound: {gang.reason or next(iter(gang.missing.values()), gang.state.value)}"
@@ -528,7 +497,6 @@ class _Plan:
         self.report.not_moved += [key for key in moves if key not in self.report.moved]
 
     def _find(self, step: Step, snapshot: Snapshot, instance: Instance) -> None:
-        """Find the pods that stand for those that are made again."""
         moved = {key: self.owners[key] for key in step.bind if key in self.again}
         if not moved:
             return
@@ -538,7 +506,6 @@ class _Plan:
         self.decided |= {key: snapshot.identities[key] for key in self.renamed.values() if key in snapshot.identities}
 
     def _bindings(self, step: Step) -> Iterable[Binding]:
-        """What a step binds, without units of which a pod was not made again."""
         part = {key for unit in self.disruption.units if not set(unit.pods) <= self.renamed.keys() for key in unit.pods}
         for key in step.bind:
             again = self.again.get(key)
@@ -548,7 +515,6 @@ class _Plan:
                 yield Binding(self.renamed[key], again.node)
 
     def _elsewhere(self, instance: Instance, placement: Placement) -> Placement:
-        """Another placement of what was to be bound; room that is made for others stays theirs."""
         to_be_bound = {instance.pods[each.pod].group for each in placement.bindings if each.pod in instance.pods}
         others = {pod.key for pod in instance.pending if pod.group not in to_be_bound}
         theirs = {each.pod: each.node for each in self.placement.bindings if each.pod in others}
@@ -571,7 +537,7 @@ def make_room_pass(
     *,
     lists: Reflectors | None = None,
 ) -> None:
-    """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy has it so."""
+    """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy allows it."""
     make_pass(client, done, stop, gently, watch, start, lists=lists)
     if not done.options.dry_run and done.paused() is None and not stop.is_set():
         _RoomMaker(client, done, stop, watch).run()
@@ -580,7 +546,6 @@ def make_room_pass(
 
 
 def _forget_reservations(client: Client, done: Pass) -> None:
-    """Take from the record what was kept for moved pods that run again, or long enough."""
     recorded = done.record.disruption
     ours = [each for each in recorded.reservations if each.made_by == done.identifier]
     left = (*done.reserved.left, *ours)
@@ -589,15 +554,12 @@ def _forget_reservations(client: Client, done: Pass) -> None:
 
 
 class _RoomMaker:
-    """What a pass does about room once it has placed what it can."""
-
     def __init__(self, client: Client, done: Pass, stop: threading.Event, watch: Callable[[str], None]) -> None:
         self.client, self.done, self.stop, self.watch = client, done, stop, watch
         self.recorded = done.record.disruption
         self.now = server_time(client)
 
     def run(self) -> None:
-        """Go on with room that is not made yet, give back what is held no more, or make room for one gang."""
         allowed = self.done.options.disturbs and (self.done.policy.evicts or self.done.policy.moves)
         if self.done.room is RoomState.BEGUN and allowed:
             self._go_on()
@@ -608,11 +570,9 @@ class _RoomMaker:
 
     @property
     def _left(self) -> int:
-        """How many pods may be disturbed still within the hour."""
         return self.done.options.evictions_per_hour - self.recorded.within(_HOUR, self.now)
 
     def _begin(self) -> None:
-        """Make room for one gang."""
         waiting = list(self._waiting())
         if waiting and self._left > 0:
             self._make(waiting, *self._cluster())
@@ -622,7 +582,6 @@ class _RoomMaker:
             self.done.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
 
     def _go_on(self) -> None:
-        """Look once more for what must go for a gang: the pass that began to make its room ended before its time."""
         held = self.recorded.held
         assert held is not None, "it is so of held room"
         assert self.done.snapshot is not None, "the cluster was read"
@@ -636,7 +595,6 @@ class _RoomMaker:
             self._give_back()
 
     def _give_back(self) -> None:
-        """Hold room no longer: the gang has it, or it is over."""
         left = give_back(self.client, self.done)
         if left:
             named = ", ".join(map(str, left[:_TRIED]))
@@ -644,9 +602,9 @@ class _RoomMaker:
             self.done.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
-        """Groups that room may help, the most urgent first; not those of pods that preempt nobody.
+        """Groups that room may help, most urgent first, except those of pods that preempt nobody.
 
-        Among equals namespaces take turns: who has many that nothing helps does not keep others from being tried.
+        Among equals namespaces take turns, so that many hopeless groups of one keep no others from being tried.
         """
         result = self.done.result
         if result is None or self._is_same(result):
@@ -659,14 +617,13 @@ class _RoomMaker:
         yield from sorted(first, key=lambda key: (-groups[key].priority, turns[key]))[:_TRIED]
 
     def _is_same(self, result: Result) -> bool:
-        """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""
         return self.done.earlier is not None and self.done.earlier[1].seconds is result.seconds
 
     def _make(self, waiting: list[GroupKey], snapshot: Snapshot, instance: Instance) -> None:
         """Look for a plan for one gang after another, and carry out the first.
 
-        Where the server evicts nobody for it, another one is looked for without those whom it refused: else who has
-        one cheap pod that cannot be evicted would keep everybody from having room made.
+        Where the server refuses all evictions, another plan is looked for without the refused pods: else one cheap pod
+        that cannot be evicted would prevent all room.
         """
         instance = self._within_limits(snapshot, instance, max(0, self._left))
         until = time.monotonic() + (self.done.options.time_limit or _LIMIT)
@@ -686,7 +643,6 @@ class _RoomMaker:
             instance = protecting(instance, dict.fromkeys(refused, "the server refuses its eviction"))
 
     def _cluster(self) -> tuple[Snapshot, Instance]:
-        """What is in the cluster after what was bound just now."""
         done = self.done
         assert done.snapshot is not None, "the cluster was read"
         assert done.result is not None, "it was decided upon"
@@ -696,7 +652,6 @@ class _RoomMaker:
         return snapshot, instance
 
     def _within_limits(self, snapshot: Snapshot, read: Instance, left: int) -> Instance:
-        """The instance in which no more may be disturbed than the Policy and the hour allow, and nothing just bound."""
         new = {bind.pod: "it was bound just now" for gang in self.done.gangs for bind in gang.bound}
         instance, policy = only_ours(snapshot, protecting(read, new), self.done.options.guards), self.done.policy
         hour = limited(Key("", "of the hour"), left, instance.pods)
@@ -704,7 +659,6 @@ class _RoomMaker:
         return replace(instance, budgets=budgets, may_evict=policy.evicts, may_move=policy.moves)
 
     def _plan(self, instance: Instance, key: GroupKey, seconds: float) -> Placement | None:
-        """What admits a group and has to go for it; None: nothing does, or nothing has to."""
         group = instance.groups.get(key)
         if group is None or not group.pending:
             return None
@@ -721,7 +675,6 @@ class _RoomMaker:
         return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
 
     def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> list[Key]:
-        """Carry a plan out; whom the server refused, where nothing has happened."""
         done, result = self.done, self.done.result
         done.result = _untold(result, key)
         # As in the result of preempt, of all that waits the group alone takes part.
@@ -735,27 +688,24 @@ class _RoomMaker:
 
 
 def _adopted(recorded: RecordedDisruption, held: HeldRoom, still: int, identifier: str) -> RecordedDisruption:
-    """The record with room that a pass goes on to make; victims that are there still were not evicted in the hour."""
+    """The record of room that a pass continues to make; remaining victims were not evicted in the hour."""
     times = ((at, count - still if at == held.since else count) for at, count in recorded.evictions)
     kept = tuple(each for each in times if each[1] > 0)
     return replace(recorded, held=replace(held, made_by=identifier), evictions=kept)
 
 
 def _is_decided(result: Result) -> bool:
-    """Whether it is proved that no more can be admitted."""
     return result.placement is not None and all(
         judged.met for judged in result.objective if judged.value.name == "admitted"
     )
 
 
 def _untold(result: Result | None, group: GroupKey) -> Result | None:
-    """The result without why a group waits: it is not told so while it is bound."""
     if result is None:
         return None
     return replace(result, reasons={key: reason for key, reason in result.reasons.items() if key != group})
 
 
 def _record(client: Client, done: Pass, disruption: RecordedDisruption) -> None:
-    """Write what was disturbed, unless another pass may do so by now."""
     if done.lost() is None:
         keep_record(client, done, done.record.gangs, done.record.workloads, disruption)

@@ -1,11 +1,8 @@
-"""One pass after another in one process: as soon as something has changed that may help, and at least every so often.
+"""Pass after pass in one process: as soon as a change may help, and at least once in a period.
 
-The loop holds the Lease from its first pass to its end; another one beside it stands by. Lists are kept between passes
-(:mod:`placer.cluster.reading.reflectors`). Everything else a pass finds in the cluster, as one of a CronJob does, so a
-loop may be ended and begun at any time, and a CronJob may take its place.
-
-What goes wrong ends a pass and not the loop, unless options are why; the next pass is made later and later then, up to
-a minute.
+The loop holds the Lease from its first pass to its end; another one stands by. Lists are kept between passes
+(:mod:`placer.cluster.reading.reflectors`). All other state is in the cluster, so a CronJob may take its place at any
+time. An error ends a pass and not the loop, unless options cause it; the next pass is then delayed, up to a minute.
 """
 
 from __future__ import annotations
@@ -53,36 +50,34 @@ _LOOK = 0.5
 
 
 class LoopObserver(Protocol):
-    """Hears what a loop does."""
+    """Hears of the events of a loop."""
 
     def begun(self, done: Pass, /) -> None:
         """A pass begins."""
 
     def phase(self, text: str, /) -> None:
-        """What goes on in a pass."""
+        """A phase of a pass begins."""
 
     def binding(self) -> None:
-        """The pass binds from now on: until it has ended, an interrupt may only ask the loop to stop."""
+        """Bindings begin: until the pass has ended, an interrupt may only ask the loop to stop."""
 
     def ended(self, done: Pass, /) -> None:
-        """A pass has ended, whatever became of it."""
+        """A pass has ended, also with an error."""
 
     def standing_by(self, why: str, /) -> None:
-        """Another process makes passes, and which; called again and again as long as that is so."""
+        """Another process makes passes; called again and again."""
 
     def undecided(self, why: str, /) -> None:
-        """It cannot be found out who makes passes, and why; called again and again as long as that is so."""
+        """The leader cannot be found out; called again and again."""
 
     def paused(self, why: str, /) -> None:
-        """Somebody wants no passes at the moment, and why; called again and again as long as that is so."""
+        """Passes are paused; called again and again."""
 
     def waiting(self) -> None:
-        """No pass is due; called again and again as long as that is so."""
+        """No pass is due; called again and again."""
 
 
 class _Observers(tuple[LoopObserver, ...]):
-    """Several, as one."""
-
     def begun(self, done: Pass) -> None:
         for each in self:
             each.begun(done)
@@ -127,16 +122,12 @@ def run_loop(
 
     Parameters
     ----------
-    client
-        The cluster.
     options
-        Of every pass; ``every`` says how long one is waited for at most, default one pass right after another.
+        Of every pass; ``every`` is the longest period, by default passes follow at once.
     stop
         Set by another thread, or a signal: begin nothing more.
-    observers
-        Hear of every pass.
     make
-        What a pass does, given the lists that are kept as ``lists``.
+        Makes a pass, given the kept lists as ``lists``.
     """
     loop = _Loop(client, options, stop, _Observers(observers), make)
     try:
@@ -151,10 +142,9 @@ def run_loop(
 
 
 def give_back() -> None:
-    """Give memory that is free back to the system, where the C library can be told to: glibc (``malloc_trim``).
+    """Return free memory to the system, where the C library can (glibc: ``malloc_trim``).
 
-    By itself it gives back what is free above all that is kept. Of the cluster much is free after every pass, and twice
-    as much once lists were taken anew, but between what is kept.
+    After every pass much of the cluster is free, but between kept objects, which the library does not return by itself.
     """
     try:
         trim = ctypes.CDLL(None).malloc_trim
@@ -164,8 +154,6 @@ def give_back() -> None:
 
 
 class _Loop:
-    """What goes on from pass to pass."""
-
     def __init__(
         self,
         client: Client,
@@ -196,14 +184,12 @@ class _Loop:
                 self._arrivals.came()
 
     def _heard(self, info: KindInfo, item: bytes) -> None:
-        """Note what a kubelet rejects between passes: its controller may delete it before the next one."""
         name, gates = self._options.scheduler_name, self._options.gates
         found = rejection_of(item, name, gates) if info.attribute == "pods" else None
         if found is not None:
             self._rejected.append(found)
 
     def lead(self) -> None:
-        """Make passes as the leader, for as long as it is one; where another one is, look again shortly after."""
         elector = LeaderElector(self._client, self._identity, self._options.lease)
         try:
             if elector.acquire(self._stop):
@@ -218,7 +204,6 @@ class _Loop:
             self._stop.wait(self._options.lease.retry_period)
 
     def make_passes(self, leading: LeaderElector | None) -> None:
-        """Make passes until something stops it, or the Lease is lost."""
         while not self._is_over(leading):
             paused = leading.paused if leading is not None else None
             if paused is not None:
@@ -239,7 +224,6 @@ class _Loop:
         return self._stop.is_set() or (leading is not None and leading.lost is not None)
 
     def _make(self, leading: LeaderElector | None) -> None:
-        """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
         self._arrivals.begin()
         heard = self._rejected if self._listens else None
@@ -288,7 +272,6 @@ class _Loop:
             self.lists.close_unasked()
 
     def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:
-        """Wait for news, and until they have all come: from one moment to another (``time.monotonic()``)."""
         self._sleep(leading, earliest, self._stop)
         self._sleep(leading, latest, self._news)
         if not self._is_over(leading):
@@ -299,7 +282,6 @@ class _Loop:
             self._news.wait(_QUIET)
 
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
-        """Wait for an event up to a moment, or until all is over."""
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
             self._observer.waiting()
             event.wait(min(_LOOK, left))

@@ -1,4 +1,4 @@
-"""One pass in the cluster: snapshot, decision, plan, bindings, and what is written about them."""
+"""One pass in the cluster: snapshot, decision, plan, bindings, and the status of its outcome."""
 
 from __future__ import annotations
 
@@ -113,52 +113,44 @@ _ONE_BY_ONE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class PassOptions:
-    """What a pass is to do.
+    """Options of a pass.
 
     Parameters
     ----------
     scheduler_name
         Whose pending pods are ours.
     method, time_limit, workers, seed
-        As ``solve`` takes them; the limit counts from the beginning of the pass to the first binding. Half of it at
-        least is left for deciding.
+        Of ``solve``; the limit counts from the start of the pass, but half of it is left for deciding.
     namespace_budget
-        What each namespace may cost; None: anything.
-    binding
-        How the plan is carried out.
+        Limit of the costs of a namespace; None: there is none.
     dry_run
-        Empty; ``client``: write nothing; ``server``: let the server try every binding and keep none.
+        Empty; ``client``: write nothing; ``server``: the server tries every binding and keeps none.
     cool_down
-        Seconds for which a node gets nothing new after its kubelet rejected a pod of ours; 0: rejections are forgotten.
-    status
-        What is written beside bindings.
+        Seconds for which a node gets nothing new after a rejection by its kubelet; 0: rejections are forgotten.
     enqueue
-        Move PodGroups of our pods and jobs that are Pending to Inqueue before the snapshot.
+        Move Pending PodGroups of our pods and jobs to Inqueue before the snapshot.
     strict
         Findings are errors: nothing is bound.
     save
-        Keeps the snapshot and the Placement of the pass; None: neither is kept.
+        Keeps snapshot and Placement; None: neither.
     lease
         Held during every pass that writes; the record of half-bound gangs is in its namespace.
     patience
-        Seconds for which a gang may stay half-bound before it is rolled back; 0: a gang that this pass leaves so is.
+        Seconds for which a gang may be half-bound before it is rolled back; 0: rolled back by this pass.
     guards
-        The namespaces and nodes that it is kept to.
+        Limits to namespaces and nodes.
     most
-        Bindings that it may make, in whole gangs; None: any number.
+        Limit of bindings, in whole gangs; None: there is none.
     every
-        It is one of a loop (:mod:`placer.scheduling_loop`), and so many seconds at most are between the beginnings of
-        two; None: it stands alone.
-    eviction
-        How patient it is where it evicts.
+        Longest period of a loop (:mod:`placer.scheduling_loop`) in seconds; None: the pass stands alone.
     evictions_per_hour
-        Most pods that passes evict or move within an hour where the Policy has it so; 0: nothing is disturbed.
+        Most pods that passes disturb within an hour as the Policy allows; 0: none.
     hold
-        Seconds for which room that was made is held for its gang.
+        Seconds for which made room is held for its gang.
     controllers
-        Kinds of objects of which it writes what their controllers would.
+        Kinds whose controllers' fields are written.
     gates
-        Whether it decides for pods that have the hold gate alone, too, and releases them.
+        Whether pods with the hold gate alone are decided, and released.
     """
 
     scheduler_name: str = "placer"
@@ -187,7 +179,7 @@ class PassOptions:
 
     @property
     def disturbs(self) -> bool:
-        """Whether it makes room where the Policy has it so."""
+        """Whether it makes room where the Policy allows it."""
         return self.evictions_per_hour > 0 and not self.dry_run
 
     @property
@@ -203,7 +195,7 @@ class PassOptions:
 
 @dataclass
 class Pass:
-    """What a pass has done so far; complete when :func:`run_pass` returns."""
+    """State and outcome of a pass; complete when :func:`run_pass` returns."""
 
     options: PassOptions
     snapshot: Snapshot | None = None
@@ -253,18 +245,18 @@ class Pass:
 
     @property
     def identity(self) -> str:
-        """As whom the pass holds the Lease, where it stands alone."""
+        """The identity for the Lease of a pass that stands alone."""
         return leader_identity(self.identifier)
 
     @property
     def budget_share(self) -> float:
-        """The largest part of its budget that a namespace spends."""
+        """The largest share of its budget that a namespace spends."""
         budget = self.options.namespace_budget or NamespaceBudget()
         return max((cost.share(budget) for cost in self.costs), default=0.0)
 
     @property
     def binding(self) -> BindingOptions:
-        """How a plan is carried out: a loop hears between passes what kubelets answer, and waits for none of them."""
+        """Options of the bindings: a loop hears kubelets between passes, and waits for none of them."""
         return self.options.binding if self.arrivals is None else replace(self.options.binding, settle=0.0)
 
     @property
@@ -283,7 +275,7 @@ class Pass:
 
 
 def leader_identity(identifier: str) -> str:
-    """As whom something holds the Lease that nothing else is called like."""
+    """A unique identity for the Lease."""
     return f"{os.uname().nodename}_{identifier}"
 
 
@@ -308,32 +300,29 @@ def run_pass(
 
     Parameters
     ----------
-    client
-        The cluster.
     done
-        Is filled step by step, so that a caller that breaks the pass off can still report what it has done.
+        Is filled step by step, so that the progress of an interrupted pass can be reported.
     stop
         Set by another thread, or a signal: begin nothing more.
     bind_gently
         Called before the first binding: from now on an interrupt must only set ``stop``.
     watch
-        Called with what goes on.
+        Called with each phase.
     began
         ``time.monotonic()`` from which the time limit counts, default now.
     leading
-        Who holds the Lease already and renews it; default: the pass acquires it and gives it back.
+        A holder of the Lease who renews it; default: the pass acquires and releases it.
     lists
-        Gives the lists of the snapshot; default: all are asked for.
+        Gives kept lists; default: all are asked for.
     make
-        What it does; default :func:`make_pass`.
+        Default :func:`make_pass`.
 
     Raises
     ------
     ClusterError
-        The cluster does not answer, or refuses what a pass needs: bindings among it, where all of them are refused; or
-        the Lease was lost on the way.
+        The cluster does not answer or refuses a pass's needs, such as all bindings; or the Lease was lost on the way.
     BadInstance
-        What is in the cluster cannot be read.
+        Objects of the cluster cannot be read.
     StrictFindings
         There are findings, and ``strict`` was asked for.
     NothingFound
@@ -358,7 +347,6 @@ def run_pass(
 
 
 def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
-    """Make a pass as the leader, unless all passes are paused."""
     done.leader, done.lost, done.paused = elector.holder, lambda: elector.lost, lambda: elector.paused
     done.lease_left = lambda: elector.left
     if done.paused() is None:
@@ -375,7 +363,7 @@ def make_pass(
     *,
     lists: Reflectors | None = None,
 ) -> None:
-    """Make a pass for as long as nothing says that the Lease is lost."""
+    """Make a pass while nothing says that the Lease is lost."""
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
     with CacheFeed(client) as feed:
@@ -416,7 +404,6 @@ def _express_lane(
     stop: threading.Event,
     begin: Callable[[], None],
 ) -> ExpressLane | None:
-    """What may be bound while a pass searches; None where nothing is: it stands alone, or bindings are limited."""
     options, snapshot = done.options, done.snapshot
     if done.arrivals is None or options.dry_run or options.most is not None or snapshot is None:
         return None
@@ -437,9 +424,7 @@ def _express_lane(
 
 
 def place_moved(client: Client, done: Pass, instance: Instance, stop: threading.Event) -> None:
-    """Bind pods that were made again where the plan by which they were moved has them; what has no room there waits
-    like any other.
-    """
+    """Bind replacements of moved pods in their reserved places; others wait like any pod."""
     units = done.reserved.made
     placement = admitted(instance, [{key: node for unit in units for key, node in unit.items()}])
     placement = placement or admitted(instance, units[:_ONE_BY_ONE])
@@ -448,7 +433,7 @@ def place_moved(client: Client, done: Pass, instance: Instance, stop: threading.
 
 
 def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
-    """Have a pass tell of what it bound before, too."""
+    """Add the outcome of earlier bindings to a pass."""
     before = {gang.key: gang for gang in gangs}
     for gang in done.gangs:
         earlier = before.get(gang.key)
@@ -458,7 +443,7 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
 
 
 def bind_placement(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
-    """Bind what a placement that disturbs nothing binds, in the cluster as it was read last; and tell of it."""
+    """Bind a placement without disruption in the cluster as it was read last, and write the status."""
     snapshot, cache = done.snapshot, done.cache
     assert snapshot is not None, "the cluster was read"
     assert cache is not None, "the cluster was read"
@@ -474,14 +459,14 @@ def bind_placement(client: Client, done: Pass, instance: Instance, placement: Pl
 
 
 def bind_also(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
-    """Bind as :func:`bind_placement` does, and have the pass tell of what it bound before, too."""
+    """Bind as :func:`bind_placement`, and keep the outcome of earlier bindings."""
     plan, gangs = done.plan, done.gangs
     bind_placement(client, done, instance, placement, stop)
     add_up(done, plan, gangs)
 
 
 def end_pass(client: Client, done: Pass, stop: threading.Event) -> None:
-    """Raise what made a pass end too early."""
+    """Raise the cause where a pass ended too early."""
     done.interrupted = stop.is_set()
     trouble = done.lost()
     if trouble is not None:
@@ -497,7 +482,7 @@ def read_cluster(
     lists: Reflectors | None = None,
     feed: CacheFeed | None = None,
 ) -> tuple[Snapshot, Instance, SchedulerCache]:
-    """What is in the cluster, with what earlier passes left behind; a feed fills the cache from when that was read."""
+    """The cluster with the state of earlier passes; a feed fills the cache from the time of reading."""
     options = done.options
     if options.enqueue and not options.dry_run:
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
@@ -546,7 +531,6 @@ def _taken(client: Client, done: Pass, watch: Callable[[str], None], lists: Refl
 
 
 def _failed(client: Client, done: Pass, lists: Reflectors | None) -> list[Rejection]:
-    """Asks for failed pods unless a loop has heard of each."""
     failed = list(done.heard or ())
     if done.heard is None or lists is None or lists.is_listed_anew("/api/v1/pods"):
         name, gates = done.options.scheduler_name, done.options.gates
@@ -555,7 +539,7 @@ def _failed(client: Client, done: Pass, lists: Reflectors | None) -> list[Reject
 
 
 def _decided_first(done: Pass, instance: Instance) -> Result:
-    """Where pods go that come before all others, in a small part of the pass's time.
+    """The places of pods that come before all others, in a small part of the pass's time.
 
     Raises
     ------
@@ -571,7 +555,6 @@ def _decided_first(done: Pass, instance: Instance) -> Result:
 
 
 def _rejected_since(client: Client, done: Pass, recorded: RecordedGangs, taken: Snapshot) -> list[Rejection]:
-    """What kubelets rejected since the pass before, where nobody has listened meanwhile."""
     if done.heard is not None or done.options.cool_down <= 0:
         return []
     since = RejectedSince(recorded.unanswered, taken)
@@ -582,18 +565,15 @@ def _rejected_since(client: Client, done: Pass, recorded: RecordedGangs, taken: 
 
 
 def _held(done: Pass) -> HeldRoom | None:
-    """Room that an earlier pass has made."""
     held = done.record.disruption.held
     return held if held is not None and held.made_by != done.identifier else None
 
 
 def _reservations(done: Pass) -> list[Reservation]:
-    """Room that earlier passes keep for what they moved."""
     return [each for each in done.record.disruption.reservations if each.made_by != done.identifier]
 
 
 def _recorded(client: Client, done: Pass) -> RecordedGangs:
-    """The record of half-bound gangs; a pass that only looks does without it where it may not read it."""
     try:
         found = read_record(client, *done.options.record)
     except Forbidden as error:
@@ -613,21 +593,12 @@ def keep_record(
     disruption: RecordedDisruption | None = None,
     unanswered: UnansweredPods | None = None,
 ) -> None:
-    """Write what is recorded, and note for how much of it there was no room.
-
-    Parameters
-    ----------
-    client
-        The cluster.
-    done
-        The pass; the record that it has read or written last is what is there.
-    gangs, workloads, disruption, unanswered
-        As :func:`write_record` takes them.
+    """Write the record (:func:`write_record`), and report entries without room.
 
     Raises
     ------
     ClusterError
-        The server refuses, or does not answer; or another has written to it meanwhile.
+        The server refuses or does not answer, or another has written to it.
     """
     where = done.options.record
     done.record = write_record(client, *where, done.record, gangs, workloads, disruption, unanswered)
@@ -640,7 +611,6 @@ def keep_record(
 def _decide(
     done: Pass, instance: Instance, began: float, watch: Callable[[str], None], lane: ExpressLane | None
 ) -> Placement:
-    """Where the pending pods go; kept, where that was asked for."""
     options = done.options
     if options.disturbs:  # what the Policy lets be disturbed is no matter of placing alone, and not ignored
         instance = replace(instance, policy=replace(instance.policy, evicts=False, moves=False))
@@ -670,7 +640,7 @@ def _decide(
 
 
 def _half_at_least(began: float, limit: float | None) -> float:
-    """From when the limit counts: reading takes no more than half of it."""
+    """The start of the limit: reading takes at most half of it."""
     return began if limit is None else max(began, time.monotonic() - limit / 2)
 
 
@@ -689,9 +659,7 @@ def _joined(done: Pass, lane: ExpressLane | None) -> Iterator[None]:
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
-    """What a pass decided upon and how, where it may last as long as the cluster does: nothing was to be bound, or is
-    by a pass that only looks, and no room was to be made.
-    """
+    """The decision of a pass where it lasts as long as the cluster: nothing to bind, or a dry run, and no room made."""
     if done.snapshot is None or done.result is None or done.result.placement is None or done.disruption is not None:
         return None
     if done.undecided:
@@ -701,9 +669,7 @@ def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
 
 
 def _earlier_answer(done: Pass) -> Result | None:
-    """The answer of an earlier pass, where nothing has changed since: it holds if it is proved, and else the search
-    goes on from it, by another seed.
-    """
+    """The earlier answer for the same cluster: it holds if proved, else the search continues with another seed."""
     if done.earlier is None or done.snapshot is None or done.earlier[0].items != done.snapshot.items:
         return None
     return done.earlier[1]
@@ -718,7 +684,6 @@ def _bind(
     stop: threading.Event,
     lane: ExpressLane | None = None,
 ) -> None:
-    """Carry the plan out, behind what went by the express lane."""
     if done.result is not None and done.result.termination is Termination.INTERRUPTED:
         stop.set()
     options, before = done.options, done.half_bound_before
@@ -753,7 +718,6 @@ def _carry_out(
 
 
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
-    """Roll back gangs that have been half-bound for too long, and record what stays so."""
     now = server_time(client)
     record = done.ages.steady(done.record.gangs, now)
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
@@ -782,14 +746,10 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
 
 
 def _awaited(done: Pass) -> Collection[bytes]:
-    """Digests of pods of this pass whose kubelets a loop has not waited for."""
     return digests(done.cache.unanswered()) if done.arrivals is not None and done.cache is not None else ()
 
 
 def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
-    """What is recorded for the next pass to ask for: pods without an answer, where rejections are remembered, or a
-    loop has waited for none.
-    """
     options, uids = done.options, done.cache.unanswered() if done.cache is not None else ()
     if options.cool_down <= 0 and done.arrivals is None:
         return UnansweredPods()
@@ -800,13 +760,11 @@ def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
 
 
 def _not_released(done: Pass) -> list[PlannedBinding]:
-    """Pods that were to be released, and for certain were not."""
     planned = [bind for batch in done.plan.batches for bind in batch.bindings if bind.by_release]
     return [bind for bind in planned if done.cache is not None and not done.cache.is_held(bind)]
 
 
 def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
-    """Tell the cluster what became of its pods; in a loop others do, while the next pass begins."""
     if done.result is None:
         return
     options = done.options
@@ -831,7 +789,6 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
 
 
 def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None:
-    """Write what controllers would, where that was asked for."""
     options, result, snapshot = done.options, done.result, done.snapshot
     if options.controllers and result is not None and snapshot is not None:
         with done.step("controllers"):
