@@ -1,8 +1,7 @@
 """The server that answers Prometheus and the probes of kubelets.
 
-Anyone in the cluster may reach the port. So a connection ends after ten seconds, a request is short, and of too many
-connections the oldest is closed. Pages that name objects or change something are for the same machine alone, as with
-``kubectl port-forward``, and not for web pages in a browser there, which ask by another host name.
+Anyone in the cluster may reach the port, so connections and requests are bounded. Pages that name objects are for the
+same machine alone, as with ``kubectl port-forward``, and not for web pages there, which ask by another host name.
 """
 
 from __future__ import annotations

@@ -1,17 +1,9 @@
-"""``preempt``, ``defrag`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease.
+"""``preempt``, ``defrag`` and ``repair`` in the cluster, and room made by passes of ``run`` (docs/passes.md).
 
-In each step pods are evicted, their departure and the replacements of moved ones are awaited, and pods are bound. Pods
-of a lost node are evicted when their replacements are bound, without waiting, since no kubelet may end them. Before the
-first eviction of a step everything is read again and the rest of the plan is judged by it; any deviation ends the plan
-and is reported.
-
-A pass of ``run`` makes room as the Policy allows, after its bindings, by one plan for the most urgent gang that can be
-helped, within the limit of the hour. The gaining pods are recorded before the first eviction. Later passes hold that
-room (:mod:`placer.cluster.reading.earlier_passes`), place the gang first, and begin no other plan until then. After a
-pass that was killed, the next one looks again for pods to evict. Places of moved pods are recorded, too
-(:mod:`placer.cluster.planning.reservations`).
-
-Only pods of our scheduler are disturbed (:mod:`placer.cluster.planning.disruption_plan`).
+In each step pods are evicted, their departure and their replacements are awaited, and pods are bound. Pods of a lost
+node are evicted when their replacements are bound, without waiting, since no kubelet may end them. Before each step
+everything is read again and the rest of the plan is judged by it. Gaining pods and places of moved ones are recorded
+before the first eviction, for later passes.
 """
 
 from __future__ import annotations

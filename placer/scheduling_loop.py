@@ -1,8 +1,7 @@
-"""Pass after pass in one process: as soon as a change may help, and at least once in a period.
+"""Pass after pass in one process (docs/passes.md), with the Lease and the lists kept from the first pass to the last.
 
-The loop holds the Lease from its first pass to its end; another one stands by. Lists are kept between passes
-(:mod:`placer.cluster.reading.reflectors`). All other state is in the cluster, so a CronJob may take its place at any
-time. An error ends a pass and not the loop, unless options cause it; the next pass is then delayed, up to a minute.
+All other state is in the cluster, so a CronJob may take its place at any time. An error ends a pass and not the loop,
+unless options cause it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """The bindings to make, gang by gang: a pure function of a decision and of the changes since the snapshot.
 
-A gang is bound with all pods that the placement gives a node, or not at all. One with a changed pod is left for the
-next pass, with every gang that cannot stand without it.
-
-For C10, a kubelet that aligns chooses zones pod after pod. So on its node a pod follows the one before it: after the
-API server's answer where that is enough (the kubelet sorts pods that it hears of together by age), else after the
-kubelet's own. Gangs that meet on such nodes come in the order of the placement. Where each would have to come before
-the other, the more urgent one comes first if the kubelet admits that; else they are one batch, all or none. Urgent is
-the higher priority, then the earlier place in the placement.
+A gang is bound with all pods that the placement gives a node, or not at all. For C10, a pod on a node whose kubelet
+aligns follows the one before it: after the API server's answer where that is enough, since the kubelet sorts pods by
+age, else after the kubelet's own. Gangs that meet on such nodes come in the order of the placement. Where each would
+have to come before the other, the more urgent comes first if the kubelet admits that; else they are one batch. Urgent
+is the higher priority, then the earlier place in the placement.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A placement that disturbs, against the cluster as it is now: the steps left, its validity, and replacements of pods.
 
-It holds while all its pods are the same ones in the same places, all rules hold, and something still has to leave. The
-replacement of a moved pod is a new pod of its controller with the same requests: of its name, else with its labels,
+The replacement of a moved pod is a new pod of its controller with the same requests: of its name, else with its labels,
 else any. Pods of other schedulers are protected, since those would refill their room at once.
 """
 

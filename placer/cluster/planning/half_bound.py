@@ -1,17 +1,11 @@
-"""Gangs that are half-bound from pass to pass: their record, their outcome, and their roll-back.
+"""Gangs that are half-bound from pass to pass: record, outcome, roll-back (docs/passes.md, Half-bound gangs).
 
-**Patience.** A half-bound gang holds useless room. After the patience all its bound pods are deleted, and it *backs
-off*: one minute, doubled each time up to an hour (the figures of Kueue's ``waitForPodsReady``). Pods that are released
-and not bound are treated the same, since only their deletion brings the gate back; where the gang is ready without
-them, they alone are deleted.
+Released pods that are not bound count too, since only their deletion brings the gate back; where the gang is ready
+without them, they alone are deleted. Of the gangs whose patience is over, those without waiting pods are rolled back,
+and of the others the less urgent half, since gangs may hold each other's room; the rest begin their patience again.
 
-**Order.** Of the gangs whose patience is over, those without waiting pods are rolled back, and of the others the less
-urgent half (priority, then the youngest, then the last name), since gangs may hold each other's room. The rest begin
-their patience again.
-
-**Room in the record.** Where the gangs need more than fits (:mod:`placer.cluster.reading.gang_record`), namespaces
-share it equally, and pass on what they do not need. Gangs beyond that are not bound in that pass, except the most
-urgent one, and half-bound ones are forgotten. Counts of roll-backs take the room that is left.
+In a full record namespaces share the room equally and pass on the rest. Gangs beyond that are not bound in that pass,
+except the most urgent one, and half-bound ones are forgotten.
 """
 
 from __future__ import annotations

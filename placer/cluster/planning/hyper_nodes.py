@@ -1,8 +1,7 @@
 """Changes that give a cluster the discovered HyperNodes; no request is made here.
 
-Ours have the label of the discovery's manifests (``placer.discovery.hyper_nodes``); others are not touched. Ours that
-are not found are removed on request only, since another discovery may have made them. A plan never breaks the tree: a
-HyperNode with two parents stops every job with a networkTopology in Volcano.
+Only those with the label of the discovery's manifests (``placer.discovery.hyper_nodes``) are ours. A plan never breaks
+the tree: a HyperNode with two parents stops every job with a networkTopology in Volcano.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Room for moved pods, until their controllers have made them again.
+"""Room for moved pods, until their controllers have made them again, from the record of the pass that moved them.
 
-A pass records the target of each moved pod before the first eviction, and binds the replacements that come while it
-waits. Later passes read the record. Of pods that were moved together:
-
-* one was never evicted: the room is not kept;
-* one is not made again: the room is held by placeholder pods in the snapshot, and replacements wait for it;
-* all are made again: they are bound there before anything else is decided;
-* one runs again: its own room is not kept.
-
-It is kept until the recorded time. Nothing of this is written to the cluster.
+Where one of a unit was never evicted, its room is not kept. Until all are made again, placeholder pods hold the room in
+the snapshot and replacements wait; then these are bound before anything else is decided. Nothing of this is written to
+the cluster.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Room held for half-bound gangs that cannot be completed yet.
 
-A half-bound gang comes first, which helps only where all its missing pods fit at once. So in each pass the missing pods
-that fit now, under every rule, get placeholder pods in the snapshot. Once all fit, they are bound. Gangs that can be
-completed lose no room by it. No more is held than the gang lacked when begun
-(:mod:`placer.cluster.reading.earlier_passes`), and no longer than its patience. Nothing is recorded or written for it,
-and other schedulers do not see it.
+Coming first helps a gang only where all its missing pods fit at once. So those that fit now get placeholder pods in the
+snapshot, after all that can be completed, no more than the gang lacked when begun, and within its patience. Nothing is
+recorded or written for it, and other schedulers do not see it.
 """
 
 from __future__ import annotations

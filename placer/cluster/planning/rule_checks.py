@@ -1,11 +1,10 @@
 """Rules that are no sums on a node, checked again for a gang before its bindings, against changes by others.
 
-* C7: members bound by another scheduler; changed labels of its nodes, since HyperNodes may go by them.
-* C8, C9: after a change of an AppGroup's pods or of areas: all pods of AppGroups, by :mod:`placer.verify`.
-* C10: the zones of a kubelet are unknown from here, so after changes on an aligning node no pod with zones is bound.
+* C7: members bound by others; changed labels of nodes, since HyperNodes may go by them.
+* C8, C9: all pods of AppGroups, by :mod:`placer.verify`.
+* C10: zones are unknown from here, so after changes on an aligning node no pod with zones is bound.
 * C11: the current requests in a queue.
-* C12 to C15, and C7 by label: after changes that concern them: the pods that are asked about, by :mod:`placer.verify`;
-  a spread is judged without later bindings.
+* C12 to C15, and C7 by label: the pods that are asked about, by :mod:`placer.verify`.
 
 Objects other than pods and nodes are as in the snapshot.
 """

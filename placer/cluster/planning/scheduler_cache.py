@@ -1,12 +1,8 @@
 """The scheduler cache: current pods and nodes, from the snapshot to the last binding.
 
-As in kube-scheduler it hears every event of pods and nodes, and *assumes* a pod once its binding is sent. Before a gang
-is bound, :meth:`SchedulerCache.refusal` checks again capacity and host ports (C2), the node (C3), changed pods, lost
-members (C5), and the rules that are no sums on a node (:mod:`placer.cluster.planning.rule_checks`).
-
-Another scheduler can still bind between that check and our binding. Events of pods come in the order of their writes:
-once our own binding is among them, every earlier one is known, so an overfull node is found afterwards
-(:meth:`SchedulerCache.overfull`) and reported.
+As in kube-scheduler it hears every event, and *assumes* a pod once its binding is sent. Another scheduler can bind
+between our last check and our binding. Events of pods come in the order of their writes: once our own binding is among
+them, every earlier one is known, so an overfull node is found and reported (:meth:`SchedulerCache.overfull`).
 """
 
 from __future__ import annotations

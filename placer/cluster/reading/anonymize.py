@@ -1,10 +1,8 @@
 """A snapshot without its users' names: same decision, other words.
 
-Every name, label value, role and reference is replaced, one text always by the same other one. The new texts sort as
-the old ones did, since equal choices are decided by name; texts of digits remain numbers of the same order (Gt, Lt).
-Keys and resources with a meaning (:data:`WELL_KNOWN_KEYS`, :data:`WELL_KNOWN_RESOURCES`) are kept. The nodes of a
-HyperNode's pattern and the pods of a NodeResourceTopology's fingerprint are worked out before. ConfigMaps are left
-out: the measured costs are in the lists of costs.
+One text becomes always the same other one, and all sort as before, since equal choices are decided by name. Keys and
+resources with a meaning (:data:`WELL_KNOWN_KEYS`, :data:`WELL_KNOWN_RESOURCES`) are kept. Patterns of HyperNodes,
+fingerprints and measured costs are worked out before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Our identity at an API server: read at the start, and again when it has expired or is refused.
+"""Our identity at an API server: read at the start, and again when it has expired or is refused (401).
 
-The ``kubernetes`` library reads kubeconfigs, plug-ins and service accounts, and makes the pool of connections. Added
-here: a 401 makes everything be read again, as in kubectl; a plug-in that fails is an error, not an anonymous user;
-failed reads do not matter while the server takes the old credentials; one thread at a time reads, and not for each
-request, since to the library a token expires five minutes early.
+The ``kubernetes`` library reads kubeconfigs, plug-ins and service accounts. Here a failed plug-in is an error, not an
+anonymous user; failed reads do not matter while the old credentials are taken; and one thread at a time reads, not for
+each request, since to the library a token expires five minutes early.
 """
 
 from __future__ import annotations

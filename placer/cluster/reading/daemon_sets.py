@@ -1,10 +1,7 @@
-"""Room for pods of DaemonSets that are still to come, held by *placeholder pods*.
+"""Room for pods of DaemonSets that are still to come, held by *placeholder pods* (docs/passes.md, Room for DaemonSets).
 
 A placeholder is in the snapshot alone, has no owner and is nominated to the node; it goes when the DaemonSet's pod
-comes. Since a tenant may write DaemonSets whose pods never come, room is held only for pods that fit an empty node:
-on new nodes, and on others where the controller reports at least one pod ready, and nine of ten. A DaemonSet that
-wants a single pod counts in trusted namespaces alone. A namespace holds at most a tenth of a node, on a tenth of the
-nodes. ``kube-system`` and namespaces that an administrator labels ``placer.dev/agents: "true"`` have no such bounds.
+comes. Bounds for each namespace, except trusted ones, keep tenants from holding room for pods that never come.
 
 Source: Kubernetes ``pkg/controller/daemon`` (nodes of a DaemonSet, and tolerations that its pods get).
 """

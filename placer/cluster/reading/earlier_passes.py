@@ -1,14 +1,11 @@
 """State that earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
-* Nodes that cool down (:mod:`placer.cluster.reading.rejections`) get a taint.
-* Gangs half-bound by placer (:mod:`placer.cluster.reading.gang_record`) get the highest priority, for as many pods as
-  they had when begun, none with other requests: else a tenant could add urgent pods to a gang that cannot complete.
-  Where only some of the missing pods have room, that is held (:mod:`placer.cluster.planning.room_to_complete`).
-* Released pods (:mod:`placer.cluster.reading.released`) count as bound to their nodes. Where some are bound after half
-  a minute and the gang is not ready without the others, it is half-bound.
-* Room made by evictions is held: while victims leave, its pods are another scheduler's, nominated to their nodes; once
-  all are gone, they come first.
-* Pods of gangs and workloads that back off have a scheduling gate, so that their room goes to others.
+* Nodes that cool down get a taint (:mod:`placer.cluster.reading.rejections`).
+* Half-bound gangs get the highest priority, for as many pods as when begun and no larger ones, so that owners gain
+  nothing by additions (:mod:`placer.cluster.reading.gang_record`).
+* Released pods count as bound (:mod:`placer.cluster.reading.released`); the overdue make their gang half-bound.
+* Room made by evictions is held by nominations to another scheduler, and once free its pods come first.
+* Pods that back off have a scheduling gate.
 
 Nothing of this is written to the cluster.
 """

@@ -1,14 +1,12 @@
 """The record of gangs that placer has begun to bind, by which the next pass knows the half-bound ones.
 
-Half-bound gangs come before every priority and may be rolled back, so a tenant must not be able to pretend one. The
-record is therefore a ConfigMap in placer's own namespace, written *before* the first binding of a pass with every gang
-that the pass may leave half-bound. A recorded gang that was never bound gains nothing: uids are the server's, and a pod
-gets a node by a binding only.
+These come before every priority and may be rolled back, so tenants must not be able to pretend one. So the record is a
+ConfigMap in placer's own namespace, written *before* the first binding with every gang that a pass may leave half-
+bound.
 
-Of a pod 48 bits of a digest of its uid are kept, compared within one gang: to hit one of 1,000 takes 10^11 pods.
-Requests are kept in the same way, with their counts, so that no larger pods come first. A gang that would not fit is
-not bound in that pass. Where the whole is too long for a ConfigMap, parts that binding does not need are dropped, the
-largest entries first (:func:`fitted`). An unreadable part counts as absent; the next write keeps it under another key.
+Uids and requests are kept as 48 bits of a digest, compared within one gang: to hit one of 1,000 takes 10^11 pods. Parts
+that binding does not need are dropped where the whole is too long (:func:`fitted`). An unreadable part counts as
+absent; the next write keeps it under another key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Lists that are kept between passes: each is taken once and followed by a watch, as by client-go's reflectors.
 
-A list (:class:`placer.cluster.reading.snapshot.Lists`) is current while its watch is open and has reported something
-lately; watches are short, so that quiet ones report too. Others are listed again by the pass that needs them. A pass
-follows pods and nodes to its last binding by these watches (:meth:`Reflectors.follow`).
+A list is current while its watch is open and has reported something lately; watches are short, so that quiet ones
+report too. Other lists are taken again by the pass that needs them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Rejections by kubelets, remembered by workload and node beyond the lives of the pods.
+"""Rejections by kubelets, remembered by workload and node (docs/passes.md, Pods that kubelets reject).
 
-After one rejection the *node* cools down: it gets no new pods for a while. When another kubelet rejects a pod of the
-same workload, the *workload* backs off, one minute at first, doubled each time up to an hour, and the nodes are free.
 Since tenants write the labels and nodes of their pods, only pods in placer's own record count (:func:`of_ours`), and a
-namespace has few nodes cool down at a time; beyond these the workload alone keeps off the node (:func:`kept_off`).
-Pods that are released (``--enforce gates``) and not bound in time count the same.
+namespace has few nodes cool down at a time; beyond these the workload keeps off the node (:func:`kept_off`). Pods that
+are released and not bound in time count the same.
 """
 
 from __future__ import annotations

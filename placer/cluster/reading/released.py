@@ -1,8 +1,7 @@
 """Pods that placer has released (``--enforce gates``), until their own scheduler has bound them.
 
-A PATCH names the node in the required node affinity and removes the hold gate. A tenant can write the same, and would
-have room held. So a digest of uid *and* node is recorded before (:mod:`placer.cluster.reading.gang_record`). A recorded
-pod counts as bound to its node; one of placer's own scheduler is bound by the next pass, before others.
+A tenant can write the same affinity, and would have room held. So a digest of uid *and* node is recorded before
+(:mod:`placer.cluster.reading.gang_record`).
 """
 
 from __future__ import annotations

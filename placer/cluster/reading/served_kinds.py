@@ -1,8 +1,7 @@
 """The kinds that a server serves, and their versions.
 
-A server that has just started may not serve, or list, all custom resources yet. A kind taken for absent would have no
-rules, so an incomplete answer ends the pass: ``/readyz`` and the list of each group's resources show it. References to
-kinds that are really absent, or of unread versions, make their objects wait (``placer.instance.unread``).
+A server that has just started may not serve all custom resources yet, and a kind taken for absent would have no rules.
+So an incomplete answer, by ``/readyz`` and each group's resources, ends the pass.
 """
 
 from __future__ import annotations

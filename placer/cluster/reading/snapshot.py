@@ -1,8 +1,7 @@
 """The cluster's objects as an instance: paged lists, text in and text out.
 
-Lists are taken in turn, pods last, so that every object that a pod names is there unless it is younger. Absent kinds
-that objects refer to are noted, and so are objects of unread versions. The only ConfigMaps are those that a
-NetworkTopology names, and nothing secret is read.
+Pods are listed last, so that every object that a pod names is there unless it is younger. Absent kinds that objects
+refer to, and unread versions, are noted. The only ConfigMaps are those that a NetworkTopology names.
 """
 
 from __future__ import annotations

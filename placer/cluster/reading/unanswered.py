@@ -1,9 +1,8 @@
 """Rejections, between two passes, of bound pods that no kubelet had answered for.
 
-A kubelet may reject a pod after the pass, and a controller may delete the pod at once. So unanswered pods are recorded
-with a resourceVersion (:mod:`placer.cluster.reading.gang_record`). Where one is gone, the next pass asks for the events
-of failed pods since then, and finds it by its uid. The server remembers them for a minute or so; where it does not,
-that is reported and nothing is assumed, since controllers that begin a gang again also remove pods.
+Unanswered pods are recorded with a resourceVersion. Where one is gone, the next pass asks for the events of failed pods
+since then, and finds it by its uid. The server remembers them for a minute or so; else that is reported and nothing is
+assumed, since controllers also remove pods.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """A watch on one kind of object since a list, in order, through broken connections.
 
-A thread reads, and hands every event to a listener. Where the server has forgotten our place (410), the list is taken
-again and handed over as a whole. An open watch without events may be quiet or dead, so :meth:`Watch.check` asks for the
-current resourceVersion by an empty list (a quorum read), waits until events or bookmarks reach it, and lists again
-where they do not.
-
-A server sends a bookmark two seconds before it ends a watch, in rounds of about a second, and only if something is
-newer; of a quiet kind it finds that out when asked. So watches are short, and before a check :meth:`~Watch.hurry` opens
-them again after each bookmark and :meth:`~Watch.nudge` asks for the current version. Source: Kubernetes
-``apiserver/pkg/storage/cacher`` (``dispatchEvents``, ``nextBookmarkTime``).
+An open watch without events may be quiet or dead, so :meth:`Watch.check` asks for the current resourceVersion by an
+empty list (a quorum read), waits until events or bookmarks reach it, and lists again where they do not. A server sends
+a bookmark two seconds before it ends a watch, and only if something is newer; of a quiet kind it finds that out when
+asked. So watches are short, and before a check they are opened again (:meth:`~Watch.hurry`) and asked for
+(:meth:`~Watch.nudge`). Source: Kubernetes ``apiserver/pkg/storage/cacher``.
 """
 
 from __future__ import annotations

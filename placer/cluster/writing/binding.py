@@ -1,24 +1,10 @@
 """One pod bound, or released where it has the hold gate (:mod:`placer.cluster.writing.release`).
 
-The binding carries the uid and the resourceVersion that were decided upon, so a later pod of the name, or a changed
-one, does not get the node. It is sent to ``pods/NAME/binding``, since ``bindings`` ignores the uid.
-
-========================  =============================================================================================
-answer                    meaning
-========================  =============================================================================================
-200, 201                  bound; released
-409                       the pod is read: it has a node (ours: a lost answer), is deleted, gated, or another one
-409, 500: too large       the pod cannot have one more field: not tried again
-404, 422, 403, other 4xx  gone, not accepted, not allowed: not tried again
-429                       tried again after the requested seconds, if there is time
-401                       the pod is read, and tried again where it has no node
-5xx, no answer            the same, and *in doubt*: it may still happen, long after our wait
-========================  =============================================================================================
-
-**Doubt is fenced.** A proxy may deliver a request late, when the room is another's. So where time is over and a binding
-is in doubt, the pod's status is written: its new resourceVersion voids every binding under way. Where that fails too,
-the binding is UNKNOWN, and its room is kept until the pod is seen. The fence also removes the nomination of a pod that
-was not released.
+A binding carries uid and resourceVersion, so that no later or changed pod of the name gets the node; ``bindings`` would
+ignore the uid, ``pods/NAME/binding`` does not. 409 and 401 make the pod be read, 429 is tried again when the server
+says, other 4xx and a too large pod never. After 5xx or no answer the binding is *in doubt*: a proxy may deliver it
+late. At the end doubt is fenced: a write to the pod's status voids every binding of an earlier version, and removes a
+nomination. Where that fails too, the binding is UNKNOWN, and its room is kept until the pod is seen.
 """
 
 from __future__ import annotations

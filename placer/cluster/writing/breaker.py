@@ -1,9 +1,7 @@
 """A breaker between a pass and its writes, for a server that refuses everything.
 
-Thousands of further writes would not succeed, and keep an overloaded server down. So once nothing has been written for
-a pass's patience, with refusal after refusal, the breaker *opens*: nothing more is sent, and the rest has the reason.
-Refusals of single objects (404, 409, 422; 403 and 500 of admission webhooks) never open it. A pass with nothing but
-such refusals is reported (:attr:`Breaker.refused`).
+Further writes keep an overloaded server down. So once nothing has been written for a pass's patience it *opens*:
+nothing more is sent. Refusals of single objects (404, 409, 422; 403 and 500 of admission webhooks) never open it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Fields that controllers of AppGroups, NetworkTopologies and HyperNodes write, by server-side apply.
-
-* ``AppGroup``: status (order of workloads, running pods, start).
-* ``NetworkTopology``: status; ``spec.weights`` (measured costs and allocated bandwidth) where it was handed over.
-* ``HyperNode``: status (number of nodes, conditions).
+"""Status of AppGroups, NetworkTopologies and HyperNodes by server-side apply (docs/passes.md).
 
 Fields of other managers are left, which is reported where they differ; so are refusals. Nothing here ends a pass.
 """

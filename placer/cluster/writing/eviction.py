@@ -1,18 +1,7 @@
 """One eviction, by ``pods/NAME/eviction`` (policy/v1), so that the server keeps disruption budgets.
 
-It carries the uid of the pod, so a later pod of the name is not evicted, and none twice.
-
-========================  =============================================================================================
-answer                    meaning
-========================  =============================================================================================
-200, 201                  the pod leaves
-404                       it is gone
-409                       another uid, or a change of the budget: the pod is read
-429 for a budget          refused; tried again on request only, since a budget may change
-429 otherwise             no time: tried again when the server says
-403, other 4xx            refused; so is 500 of a pod that is too large, or has two budgets
-5xx, no answer            the pod is read, and tried again unless it leaves
-========================  =============================================================================================
+It carries the uid of the pod. 404 means gone. 409, 5xx and no answer make the pod be read. 429 is tried again, but for
+a budget on request only. Other answers are refusals, and so is 500 of a pod that is too large or has two budgets.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
 """The express lane of a pass in a loop: single pods that the greedy has placed are bound while a search runs.
 
-Before a search begins, pods of the greedy's answer are bound by the same plan, cache and checks as all others, if they
-
-* are in no gang, are bound and not released, and no kubelet chooses zones for them (C10), so that nothing is recorded
-  before them and no order matters;
-* rank at least as high as each waiting group, or have a node that no waiting pod above them may use.
-
-The search decides on the instance with these pods bound. The rest of the plan is verified again without those that
-could not be bound. Gangs wait for the search, which brings their pods nearer to each other. Pods that come meanwhile
-are in the next pass, so a search ends early for them (:class:`Arrivals`).
+They are in no gang, are bound and not released, and no kubelet chooses their zones (C10), so that nothing is recorded
+before them. They rank at least as high as each waiting group, or have a node that no waiting pod above them may use.
+The search decides with these pods bound, and the rest of the plan is verified again without the failed ones.
 """
 
 from __future__ import annotations

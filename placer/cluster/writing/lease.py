@@ -1,9 +1,8 @@
-"""Leader election by a Lease (``coordination.k8s.io/v1``): one of many leads, and knows when it no longer does.
+"""Leader election by a Lease (``coordination.k8s.io/v1``), as in ``k8s.io/client-go/tools/leaderelection``.
 
-Protocol and times are those of ``k8s.io/client-go/tools/leaderelection``. Clocks of machines are never compared: a
-holder lives while its record *changes*, as seen from here. One unchanged for its own ``leaseDurationSeconds``, at most
-a minute, is taken over, so that nobody with our token for a moment keeps us out for years. A leader that is cut off
-stops 5 s before another can begin (:data:`HANDOVER`, :attr:`LeaderElector.left`). One that is done empties the record.
+Clocks of machines are never compared: a holder lives while its record *changes*, as seen from here. One unchanged for
+its own ``leaseDurationSeconds``, at most a minute, is taken over. A leader that is cut off stops 5 s before another can
+begin (:data:`HANDOVER`, :attr:`LeaderElector.left`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Room made for a gang: pods evicted one by one, and nodes nominated for the gaining pods.
 
-All evictions are first asked for with ``dryRun``, so most refusals come before any loss. Pods of a budget come first,
-since they may be refused all the same. Each pod is read before its eviction: a later mark that protects it (D2) ends
-the plan. A refused first eviction costs nothing; later refusals are tried again for a while.
+All evictions are first asked for with ``dryRun``, and pods of a budget come first, so that refusals come before losses.
+Each pod is read before its eviction: a later mark that protects it (D2) ends the plan.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """A binding plan carried out, gang by gang, many bindings at a time.
 
-A gang is sent when the scheduler cache has room for all of it, and all bindings together, except those that wait for a
-pod before them on their node. A failed binding is tried again within the gang's grace, which begins again with each
-success. While nothing of a gang is bound, one failure ends it; later the rest is still tried. A gang is sent only when
-all events are heard; a single pod that asks nothing of others needs an open watch only, as in kube-scheduler.
-
-A gang with bound pods that is not ready (C5, C6) is *half-bound* (:mod:`placer.cluster.planning.half_bound`).
+A gang is sent when all events are heard and the scheduler cache has room for it, all bindings together except those
+that wait for a pod before them. A single pod that asks nothing of others needs an open watch only. While nothing of a
+gang is bound, one failure ends it; later the rest is still tried, within a grace that begins again with each success.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """One pod released: its node in its affinity, its hold gate removed, so that its own scheduler binds it.
 
-Two requests carry the uid and the last version of the pod:
-
-1. ``status.nominatedNodeName``, which no tenant may write, and by which kube-scheduler keeps the room for the pod.
-2. A PATCH with ``matchFields`` of the node's name in every term of the required node affinity, and no gates. The API
-   server allows that of a gated pod alone, and only additions to terms. An empty term matches nothing and is kept.
-
-A gate cannot be put back. A nomination without a release is removed by the fence
-(:mod:`placer.cluster.writing.binding`).
+First ``status.nominatedNodeName``, which no tenant may write, and by which kube-scheduler keeps the room. Then one
+PATCH of ``matchFields`` with the node's name in every term, and no gates; the API server allows additions to terms
+alone. A gate cannot be put back; a nomination alone is removed by the fence (:mod:`placer.cluster.writing.binding`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A gang rolled back: the pods that passes bound of it are deleted, if it is still half-bound.
 
-The gang is read again before, since another may have completed it. Each pod is deleted in the version that was read
-(``preconditions``), and read again where it has changed, so that a released pod that its scheduler binds meanwhile is
-not mistaken.
+Each pod is deleted in the version that was read (``preconditions``), and read again where it has changed, so that a
+released pod that its scheduler binds meanwhile is not mistaken.
 """
 
 from __future__ import annotations

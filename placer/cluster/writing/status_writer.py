@@ -1,21 +1,5 @@
-"""The status writer: conditions of pods, Events, status of PodGroups. Nothing is written twice.
-
-=============================  =============================================================================
-state                          written
-=============================  =============================================================================
-a pod is pending               PodScheduled=False: ``Unschedulable``, for autoscalers; ``SchedulerError`` after
-                               trouble with its binding; ``SchedulingGated`` with the hold gate
-a held pod is nominated        no nomination any more, even without conditions
-a gang was bound               Event ``Scheduled`` of its PodGroup, or of its only pod; ``Released`` where its
-                               own scheduler binds pods of it
-another cause to wait          Event ``FailedScheduling``, one for the gang
-a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
-a node is over-full            Event ``NodeOverfull``
-a pod was evicted              Event ``Preempted`` with the gang; ``Defragmented`` if moved for room,
-                               ``NodeLost`` if it ran on a lost node
-a PodGroup of Volcano          its phase and one condition
-a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
-=============================  =============================================================================
+"""The status writer: conditions of pods, Events, status of PodGroups (docs/passes.md, Output). Nothing is written
+twice.
 
 Failed writes are reported and are no error of the pass. Since tenants read these texts, each reason has a text for its
 Namespace (:meth:`placer.result.Reason.told`), and all texts pass :class:`_OthersHidden` last.

@@ -1,8 +1,7 @@
 """News of passes in a loop, written in a thread of its own while the next pass runs.
 
-While one is written, later news become one: the last conditions, the last status of each PodGroup, and all Events up to
-a number. A condition names the version of its pod, so that none is written to one bound meanwhile. Nothing more is
-begun at the end of the loop, or where another process leads.
+Later news become one meanwhile: the last conditions and status, and all Events up to a number. A condition names the
+version of its pod, so that none is written to one bound meanwhile.
 """
 
 from __future__ import annotations
