@@ -155,7 +155,7 @@ def room_troubles(refused: Mapping[str, int]) -> list[str]:
 class _Foreseen(NamedTuple):
     constraints: Constraints
     requests: Resources
-    room: Mapping[str, msgspec.Raw]
+    room: Mapping[str, object]
 
 
 class _Holder:
@@ -203,7 +203,7 @@ class _Holder:
             return None
         if any(too_long(spec)):
             return None
-        room = msgspec.json.decode(item, type=_SetText).spec.template.spec
+        room = msgspec.json.decode(item)["spec"]["template"]["spec"]
         tolerant = msgspec.structs.replace(spec, tolerations=(*(spec.tolerations or ()), *_tolerated(spec)))
         return _Foreseen(self._pool.of(tolerant), pod_requests(spec), room)
 
@@ -228,24 +228,12 @@ class _Holder:
         return True
 
 
-class _TemplateText(msgspec.Struct):
-    spec: dict[str, msgspec.Raw]
-
-
-class _SpecText(msgspec.Struct):
-    template: _TemplateText
-
-
-class _SetText(msgspec.Struct):
-    spec: _SpecText
-
-
 def _tolerated(spec: PodSpec) -> Iterator[TolerationEntry]:
     for taint in (*_TOLERATED, _TOLERATED_ON_HOST) if spec.host_network else _TOLERATED:
         yield TolerationEntry(key=f"node.kubernetes.io/{taint}", operator="Exists", effect="NoSchedule")
 
 
-def _pod(key: Key, spec: Mapping[str, msgspec.Raw]) -> dict[str, object]:
+def _pod(key: Key, spec: Mapping[str, object]) -> dict[str, object]:
     held = {name: text for name, text in spec.items() if name in _ROOM}
     metadata = {"name": key.name, "namespace": key.namespace}
     pod = msgspec.json.encode({"metadata": metadata, "spec": held | {"schedulerName": _OTHER_SCHEDULER}})

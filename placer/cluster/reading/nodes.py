@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from placer.cluster.reading.client import Server, listed
+from placer.cluster.reading.views import ObjectView
 from placer.instance import Node
 from placer.quantity import Resources
 
 __all__ = ["labelled_nodes"]
-
-
-class LabelsView(msgspec.Struct):
-    """Name and labels of an object."""
-
-    name: str = ""
-    labels: dict[str, str] | None = None
-
-
-class NodeView(msgspec.Struct):
-    """A node by its metadata alone."""
-
-    metadata: LabelsView
 
 
 def labelled_nodes(server: Server) -> Mapping[str, Node]:
@@ -34,6 +20,6 @@ def labelled_nodes(server: Server) -> Mapping[str, Node]:
     ClusterError
         The server does not answer or refuses.
     """
-    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", NodeView))
+    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", ObjectView))
     by_name = {each.name: Node(each.name, Resources(), each.labels or {}) for each in found}
     return dict(sorted(by_name.items()))

@@ -12,7 +12,7 @@ from enum import Enum
 import msgspec
 
 from placer.cluster.reading.client import Server, listed
-from placer.cluster.reading.views import ObjectView
+from placer.cluster.reading.views import PodSpecView, PodView
 from placer.instance import Key
 from placer.kube.pod import TERMINAL_PHASES
 
@@ -98,20 +98,12 @@ class _ContainerView(msgspec.Struct):
         return tuple(found) or _DEFAULTS.get(self.role, ())
 
 
-class _SpecView(msgspec.Struct, rename="camel"):
-    scheduler_name: str = ""
-    node_name: str | None = None
+class _SpecView(PodSpecView):
     containers: list[_ContainerView] | None = None
 
 
-class _StatusView(msgspec.Struct, rename="camel"):
-    phase: str | None = None
-    nominated_node_name: str | None = None
-
-
-class _ArgumentsView(ObjectView):
+class _ArgumentsView(PodView):
     spec: _SpecView = msgspec.field(default_factory=_SpecView)
-    status: _StatusView = msgspec.field(default_factory=_StatusView)
 
     @property
     def processes(self) -> Iterator[SchedulerProcess]:

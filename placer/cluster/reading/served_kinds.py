@@ -22,25 +22,11 @@ __all__ = ["ServedKinds", "referred"]
 _BUILT_IN = ("apps", "scheduling.k8s.io")
 
 
-class _ApiVersion(msgspec.Struct):
-    version: str
+_NO_LIST = (msgspec.DecodeError, LookupError, TypeError, AttributeError)
 
 
-class _ApiGroup(msgspec.Struct):
-    name: str
-    versions: list[_ApiVersion] | None = None
-
-
-class _ApiGroupList(msgspec.Struct):
-    groups: list[_ApiGroup] | None = None
-
-
-class _ApiResource(msgspec.Struct):
-    name: str
-
-
-class _ApiResourceList(msgspec.Struct):
-    resources: list[_ApiResource] | None = None
+def _each(entries: list[dict[str, str]] | None, key: str) -> list[str]:
+    return [each[key] for each in entries or ()]
 
 
 class ServedKinds:
@@ -60,10 +46,10 @@ class ServedKinds:
         if answer.status != 200:
             raise ClusterError(f"/apis: found status {answer.status}, expected 200: is this an API server?")
         try:
-            found = msgspec.json.decode(answer.text, type=_ApiGroupList).groups or ()
-        except msgspec.DecodeError as error:
+            groups = msgspec.json.decode(answer.text).get("groups") or ()
+            self._versions = {each["name"]: _each(each.get("versions"), "version") for each in groups}
+        except _NO_LIST as error:
             raise ClusterError(f"/apis: found no list of groups: {error}") from error
-        self._versions = {each.name: [version.version for version in each.versions or ()] for each in found}
         missing = [group for group in _BUILT_IN if group not in self._versions]
         if missing:
             raise ClusterError(f"/apis: found no group {missing[0]}, expected one in every cluster: it is not complete")
@@ -104,10 +90,9 @@ class ServedKinds:
             if answer.status != 200:
                 raise ClusterError(f"{path}: found status {answer.status}, but /apis lists it: it is not complete yet")
             try:
-                found = msgspec.json.decode(answer.text, type=_ApiResourceList).resources or ()
-            except msgspec.DecodeError as error:
+                self._resources[path] = frozenset(_each(msgspec.json.decode(answer.text).get("resources"), "name"))
+            except _NO_LIST as error:
                 raise ClusterError(f"{path}: found no list of resources: {error}") from error
-            self._resources[path] = frozenset(each.name for each in found)
         return plural in self._resources[path]
 
 

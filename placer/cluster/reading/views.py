@@ -216,35 +216,11 @@ class ConditionView(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
-class _FieldView(msgspec.Struct):
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class _TermView(msgspec.Struct, rename="camel"):
-    match_expressions: list[msgspec.Raw] | None = None
-    match_fields: list[_FieldView] | None = None
-
-    @property
-    def names(self) -> set[str]:
-        """Nodes that it names as its only one; with two of them it matches none."""
-        fields = [each for each in self.match_fields or () if (each.key, each.operator) == (NODE_FIELD, "In")]
-        return {each.values[0] for each in fields if each.values is not None and len(each.values) == 1}
-
-
-class _NodeSelectorView(msgspec.Struct, rename="camel"):
-    node_selector_terms: list[_TermView] | None = None
-
-
-class _NodeAffinityView(msgspec.Struct):
-    required: _NodeSelectorView | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class _AffinityView(msgspec.Struct, rename="camel"):
-    node_affinity: _NodeAffinityView | None = None
+def _only_names(term: dict[str, Any]) -> set[str]:
+    """Nodes that a term of a node selector names as its only one; with two of them it matches none."""
+    fields = [each for each in term.get("matchFields") or () if each.get("key") == NODE_FIELD]
+    values = [each.get("values") or () for each in fields if each.get("operator") == "In"]
+    return {each[0] for each in values if len(each) == 1}
 
 
 class PodSpecView(msgspec.Struct, rename="camel"):
@@ -253,7 +229,7 @@ class PodSpecView(msgspec.Struct, rename="camel"):
     scheduler_name: str | None = None
     node_name: str | None = None
     scheduling_gates: list[dict[str, str]] | None = None
-    affinity: _AffinityView | None = None
+    affinity: dict[str, Any] | None = None
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
@@ -287,9 +263,10 @@ class PodView(ObjectView):
     @property
     def only_node(self) -> str | None:
         """The single node that its required node affinity names; None where there is none, or a choice."""
-        affinity = self.spec.affinity.node_affinity if self.spec.affinity is not None else None
-        terms = (affinity.required.node_selector_terms if affinity and affinity.required else None) or []
-        names = [term.names for term in terms if term.match_expressions or term.match_fields]
+        affinity = (self.spec.affinity or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+        terms = [each for each in required.get("nodeSelectorTerms") or () if each]
+        names = [_only_names(each) for each in terms if each.get("matchExpressions") or each.get("matchFields")]
         return min(set.intersection(*names), default=None) if names else None
 
     @property
@@ -366,17 +343,13 @@ class DaemonSetView(ObjectView, kw_only=True):
         return self.counts.desired_number_scheduled > 0 or self.counts.observed_generation == 0
 
 
-class _TopologySpec(msgspec.Struct, rename="camel"):
-    configmap_name: str | None = None
-    config_map_name: str | None = None
-
-
 class TopologyView(ObjectView):
     """A NetworkTopology, in part: the ConfigMap with its measurements, in either spelling."""
 
-    spec: _TopologySpec | None = None
+    spec: dict[str, Any] | None = None
 
     @property
     def measurements(self) -> str | None:
         """Name of the ConfigMap."""
-        return (self.spec.configmap_name or self.spec.config_map_name) if self.spec is not None else None
+        spec = self.spec or {}
+        return spec.get("configmapName") or spec.get("configMapName")

@@ -124,22 +124,10 @@ def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _
     return _EVICTED if gone else failed
 
 
-class _StatusCause(msgspec.Struct):
-    reason: str = ""
-
-
-class _Details(msgspec.Struct):
-    causes: list[_StatusCause] | None = None
-
-
-class _Status(msgspec.Struct):
-    details: _Details | None = None
-
-
 def _of_budget(answer: Response) -> bool:
     """Whether the server refuses for a disruption budget; one that has no time names none."""
     try:
-        details = msgspec.json.decode(answer.text, type=_Status).details
-    except msgspec.DecodeError:
+        causes = msgspec.json.decode(answer.text)["details"]["causes"]
+        return any(each.get("reason") == "DisruptionBudget" for each in causes)
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
         return False
-    return any(each.reason == "DisruptionBudget" for each in (details.causes or () if details is not None else ()))
