@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -76,40 +76,6 @@ class LoopObserver(Protocol):
         """No pass is due; called again and again."""
 
 
-class _Observers(tuple[LoopObserver, ...]):
-    def begun(self, done: Pass) -> None:
-        for each in self:
-            each.begun(done)
-
-    def phase(self, text: str) -> None:
-        for each in self:
-            each.phase(text)
-
-    def binding(self) -> None:
-        for each in self:
-            each.binding()
-
-    def ended(self, done: Pass) -> None:
-        for each in self:
-            each.ended(done)
-
-    def standing_by(self, why: str) -> None:
-        for each in self:
-            each.standing_by(why)
-
-    def undecided(self, why: str) -> None:
-        for each in self:
-            each.undecided(why)
-
-    def paused(self, why: str) -> None:
-        for each in self:
-            each.paused(why)
-
-    def waiting(self) -> None:
-        for each in self:
-            each.waiting()
-
-
 def run_loop(
     client: Client,
     options: PassOptions,
@@ -128,7 +94,7 @@ def run_loop(
     make
         Makes a pass, given the kept lists as ``lists``.
     """
-    loop = _Loop(client, options, stop, _Observers(observers), make)
+    loop = _Loop(client, options, stop, observers, make)
     try:
         while not stop.is_set():
             if options.dry_run:
@@ -158,11 +124,11 @@ class _Loop:
         client: Client,
         options: PassOptions,
         stop: threading.Event,
-        observer: LoopObserver,
+        observers: Sequence[LoopObserver],
         make: Callable[..., None],
     ) -> None:
         self._make_pass = make
-        self._client, self._options, self._stop, self._observer = client, options, stop, observer
+        self._client, self._options, self._stop, self._observers = client, options, stop, observers
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
         self._arrivals = Arrivals()
@@ -174,6 +140,10 @@ class _Loop:
         self.lists = Reflectors(client, self._changed, self._heard)
         name, status = options.scheduler_name, options.status
         self.teller = Teller(partial(patient, client), name, status, stop, gates=options.gates)
+
+    def _tell(self, news: Callable[[LoopObserver], None]) -> None:
+        for each in self._observers:
+            news(each)
 
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
         name, gates = self._options.scheduler_name, self._options.gates
@@ -195,20 +165,18 @@ class _Loop:
                 with elector.leading():
                     self.make_passes(elector)
                 return
-            tell, why = self._observer.standing_by, f"{self._options.lease} is held by {elector.holder}"
+            decided, why = True, f"{self._options.lease} is held by {elector.holder}"
         except ClusterError as error:
-            tell, why = self._observer.undecided, str(error)
+            decided, why = False, str(error)
         if not self._stop.is_set():
-            tell(why)
+            self._tell(lambda each: each.standing_by(why) if decided else each.undecided(why))
             self._stop.wait(self._options.lease.retry_period)
 
     def make_passes(self, leading: LeaderElector | None) -> None:
         while not self._is_over(leading):
             paused = leading.paused if leading is not None else None
             if paused is not None:
-                self.lists.unfollow()  # the pass that they were hurried for does not come
-                self._observer.paused(paused)
-                self._stop.wait(_LOOK)
+                self._stand_by(paused)
                 continue
             began = time.monotonic()
             with no_collection():  # what a pass makes it keeps, and whoever waits for it is not to wait for a search
@@ -218,6 +186,11 @@ class _Loop:
             pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
             self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
         self.lists.unfollow()
+
+    def _stand_by(self, paused: str) -> None:
+        self.lists.unfollow()  # the pass that they were hurried for does not come
+        self._tell(lambda each: each.paused(paused))
+        self._stop.wait(_LOOK)
 
     def _is_over(self, leading: LeaderElector | None) -> bool:
         return self._stop.is_set() or (leading is not None and leading.lost is not None)
@@ -234,15 +207,14 @@ class _Loop:
             arrivals=self._arrivals,
             teller=self.teller,
         )
-        observer = self._observer
-        observer.begun(done)
+        self._tell(lambda each: each.begun(done))
         try:
             run_pass(
                 self._client,
                 done,
                 self._stop,
-                bind_gently=observer.binding,
-                watch=observer.phase,
+                bind_gently=lambda: self._tell(lambda each: each.binding()),
+                watch=lambda text: self._tell(lambda each: each.phase(text)),
                 leading=leading,
                 make=partial(self._make_pass, lists=self.lists),
             )
@@ -263,7 +235,7 @@ class _Loop:
             done.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
             done.status_report = self.teller.told(_TOLD)
-            observer.ended(done)
+            self._tell(lambda each: each.ended(done))
         self._failures = 0 if done.error is None else self._failures + 1
         self._earlier = lasting_answer(done)
         if done.snapshot is not None:
@@ -282,5 +254,5 @@ class _Loop:
 
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
-            self._observer.waiting()
+            self._tell(lambda each: each.waiting())
             event.wait(min(_LOOK, left))

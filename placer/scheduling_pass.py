@@ -504,8 +504,8 @@ def read_cluster(
         apart, ours = kept_off(done.workloads, done.cooling), guarded(kept, options.guards)
         made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done), apart)
         if done.holds:
-            room = with_room_to_complete(kept, made, partial(_decided_first, done), options.patience, now)
-            kept, made, done.reasons = room.snapshot, room.made, room.reasons
+            decide = partial(_decided_first, done)
+            kept, made, done.reasons = with_room_to_complete(kept, made, decide, options.patience, now)
         snapshot, instance = made.snapshot, within_budget(made.instance, options.namespace_budget)
         done.policy, done.costs = instance.policy, dearest(instance, options.namespace_budget)
         done.room = made.room
@@ -784,7 +784,7 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             done.teller.tell(news, done.lost)
             return
         done.status_report = write_news(
-            patient(client), options.scheduler_name, news, options.status, stop, gates=options.gates
+            patient(client), options.scheduler_name, news, options.status, stop.is_set, gates=options.gates
         )
 
 

@@ -8,7 +8,7 @@ recorded or written for it, and other schedulers do not see it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
 from placer.cluster.planning.reservations import placeholder
@@ -20,33 +20,18 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Reason, Result
 
-__all__ = ["RoomToComplete", "with_room_to_complete"]
+__all__ = ["with_room_to_complete"]
 
 #: Decides where the pending pods of an instance go.
 Decide = Callable[[Instance], Result]
 
 
-@dataclass(frozen=True, slots=True)
-class RoomToComplete:
-    """Room held for half-bound gangs.
-
-    Parameters
-    ----------
-    snapshot, made
-        The cluster, and the same with the state of earlier passes, both with placeholders.
-    reasons
-        Why these gangs wait, without their own placeholders.
-    """
-
-    snapshot: Snapshot
-    made: Prepared
-    reasons: Mapping[GroupKey, Reason] = field(default_factory=dict)
-
-
 def with_room_to_complete(
     snapshot: Snapshot, made: Prepared, decide: Decide, patience: float, now: datetime
-) -> RoomToComplete:
+) -> tuple[Snapshot, Prepared, Mapping[GroupKey, Reason]]:
     """Hold room for missing pods of half-bound gangs, where not all of them fit yet.
+
+    Returns both arguments with placeholders, and why these gangs wait, without their own placeholders.
 
     Parameters
     ----------
@@ -62,13 +47,13 @@ def with_room_to_complete(
     patient = _patient(made, patience, now)
     others = {pod.key for pod in made.instance.pending} - made.first
     if not patient or not others:
-        return RoomToComplete(snapshot, made)
+        return snapshot, made, {}
     held, reasons = _room(without(made.instance, others), patient, decide)
     if not held:
-        return RoomToComplete(snapshot, made)
+        return snapshot, made, {}
     items = tuple(_placeholders(made.snapshot, held))
     kept, found = (replace(each, items=(*each.items, *items)) for each in (snapshot, made.snapshot))
-    return RoomToComplete(kept, replace(made, snapshot=found, instance=instance_in(found)), reasons)
+    return kept, replace(made, snapshot=found, instance=instance_in(found)), reasons
 
 
 def _patient(made: Prepared, patience: float, now: datetime) -> set[GroupKey]:

@@ -171,56 +171,30 @@ class NodeRoom:
                 yield Overfull(node.name, resource, amount, node.allocatable[resource])
 
 
-@dataclass(slots=True)
-class _PendingPod:
-    uid: str
-    text: bytes
-    changed: bool = False
-
-
 class _PendingPods:
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
         texts, identities = snapshot.pod_texts(pod.key for pod in instance.pending), snapshot.identities
-        self._pods = {key: _PendingPod(identities[key].uid, text) for key, text in texts.items()}
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._pods)
-
-    def changed(self) -> set[Key]:
-        return {key for key, pod in self._pods.items() if pod.changed}
+        self.decided = {key: (identities[key].uid, text) for key, text in texts.items()}
+        self.changed: set[Key] = set()
 
     def is_as_decided(self, bind: PlannedBinding) -> bool:
-        pod = self._pods.get(bind.pod)
-        return pod is not None and not pod.changed and pod.uid == bind.uid
+        return bind.pod not in self.changed and bind.uid == self.decided.get(bind.pod, ("", b""))[0]
 
     def gone(self, key: Key) -> None:
-        if key in self._pods:
-            self._pods[key].changed = True
+        if key in self.decided:
+            self.changed.add(key)
 
     def compare(self, view: PodView, item: bytes) -> None:
-        pod = self._pods.get(view.key)
-        if pod is None or pod.changed:
+        if view.key not in self.decided or view.key in self.changed:
             return
-        gone = view.metadata.uid != pod.uid or view.metadata.deletion_timestamp or view.spec.node_name
-        pod.changed = (
-            bool(gone)
+        uid, text = self.decided[view.key]
+        gone = view.metadata.uid != uid or view.metadata.deletion_timestamp or view.spec.node_name
+        if (
+            gone
             or view.kubelet_answer is not KubeletAnswer.NOTHING
-            or essence(_PODS, list_reader(_PODS, "v1").object(item)) != essence(_PODS, pod.text)
-        )
-
-
-class _Unconfirmed:
-    def __init__(self) -> None:
-        self.unseen: set[Key] = set()
-        self.unanswered: set[Key] = set()
-
-    def add(self, key: Key) -> None:
-        self.unseen.add(key)
-        self.unanswered.add(key)
-
-    def discard(self, key: Key) -> None:
-        self.unseen.discard(key)
-        self.unanswered.discard(key)
+            or essence(_PODS, list_reader(_PODS, "v1").object(item)) != essence(_PODS, text)
+        ):
+            self.changed.add(view.key)
 
 
 @dataclass(slots=True)
@@ -250,7 +224,8 @@ class SchedulerCache:
         self._room = NodeRoom()
         self._rules = RuleChecks(snapshot, instance)
         self._pending = _PendingPods(snapshot, instance)
-        self._unconfirmed = _Unconfirmed()
+        self._unseen: set[Key] = set()  # bindings of this pass that no event has shown yet
+        self._unanswered: set[Key] = set()  # and those to which no kubelet has answered
         self._assumed: dict[Key, _AssumedBatch] = {}
         self._ended: dict[Key, Holding] = {}  # pods of this pass that ran and are over
         # Also for pods that tolerate every taint.
@@ -292,7 +267,7 @@ class SchedulerCache:
         views = [(read_view(item, PodView), item) for item in items]
         with self._news:
             there = {view.key for view, _ in views}
-            for key in [*self._room.holdings, *self._pending]:
+            for key in [*self._room.holdings, *self._pending.decided]:
                 if key not in there and not is_placeholder(key):
                     self._gone(key)
             for view, item in views:
@@ -327,7 +302,7 @@ class SchedulerCache:
             if held.is_before(view):
                 self._pending.compare(view, item)
                 if held.is_released_in(view):
-                    self._unconfirmed.unseen.discard(key)
+                    self._unseen.discard(key)
                 return
             if held.ours and view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
@@ -338,9 +313,9 @@ class SchedulerCache:
 
     def _confirm(self, key: Key, held: Holding, view: PodView) -> None:
         held.seen, held.released, held.answer = True, False, view.kubelet_answer
-        self._unconfirmed.unseen.discard(key)
+        self._unseen.discard(key)
         if held.answer is not KubeletAnswer.NOTHING:
-            self._unconfirmed.unanswered.discard(key)
+            self._unanswered.discard(key)
         rejection = view.rejection
         if rejection is not None:
             self.rejected[key] = rejection
@@ -391,7 +366,8 @@ class SchedulerCache:
         return Holding(uid, node, state, requests, host_ports(pod.spec), pod.metadata.labels or {})
 
     def _release(self, key: Key) -> None:
-        self._unconfirmed.discard(key)
+        self._unseen.discard(key)
+        self._unanswered.discard(key)
         if self._room.release(key):
             self._rules.went(key)
 
@@ -405,7 +381,7 @@ class SchedulerCache:
     def changed(self) -> set[Key]:
         """Pending pods that differ from the snapshot."""
         with self._news:
-            return self._pending.changed()
+            return set(self._pending.changed)
 
     def assume(self, binds: Sequence[PlannedBinding]) -> None:
         """Take the room of bindings that are sent together."""
@@ -418,7 +394,8 @@ class SchedulerCache:
                 held.ours, held.released, held.seen = True, each.by_release, False
                 self._room.hold(each.pod, held)
                 self._rules.stands(each.pod, each.node)
-                self._unconfirmed.add(each.pod)
+                self._unseen.add(each.pod)
+                self._unanswered.add(each.pod)
 
     def forget(self, bind: PlannedBinding) -> None:
         """Give back the room of a binding that was not made, unless another pod holds it by now."""
@@ -450,12 +427,12 @@ class SchedulerCache:
 
     def all_seen(self, *, answered: bool = False) -> bool:
         """Whether events showed all bindings of this pass, with ``answered`` the kubelets' answers too."""
-        return not (self._unconfirmed.unanswered if answered else self._unconfirmed.unseen)
+        return not (self._unanswered if answered else self._unseen)
 
     def unseen(self) -> set[Key]:
         """Pods of this pass whose bindings no event showed."""
         with self._news:
-            return set(self._unconfirmed.unseen)
+            return set(self._unseen)
 
     def is_held(self, bind: PlannedBinding) -> bool:
         """Whether room is held for a binding of this pass, which was or may be made."""
@@ -471,7 +448,7 @@ class SchedulerCache:
     def unanswered(self) -> list[str]:
         """Uids of pods of this pass to which no kubelet has answered."""
         with self._news:
-            return [self._room.holdings[key].uid for key in self._unconfirmed.unanswered]
+            return [self._room.holdings[key].uid for key in self._unanswered]
 
     def overfull(self) -> list[Overfull]:
         """Overfull nodes, as in :meth:`NodeRoom.overfull`."""
@@ -512,7 +489,7 @@ class SchedulerCache:
         batch, version = self._assumed.get(bind.pod), self._rules.version
         if batch is None or batch.version == version:
             return None
-        left = [each for each in batch.binds if each.pod in self._unconfirmed.unseen and each.node in self._nodes]
+        left = [each for each in batch.binds if each.pod in self._unseen and each.node in self._nodes]
         if self._rules.late_refusal(left, self._nodes) is None:
             batch.version = version
             return None

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DAEMON_SETS",
     "DAEMON_SETS_PATH",
-    "DaemonRoom",
     "daemon_room",
     "is_placeholder",
     "new_nodes",
@@ -68,30 +66,16 @@ _TOLERATED_ON_HOST = "network-unavailable"
 _NEW = timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonRoom:
-    """Room held in a snapshot for pods of DaemonSets.
-
-    Parameters
-    ----------
-    items
-        Placeholder pods, and the unreadable DaemonSets.
-    refused
-        Namespace to the number of coming pods beyond its bounds, for which no room is held.
-    """
-
-    items: Sequence[bytes] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
-
-
 def daemon_room(
     daemon_sets: Iterable[bytes],
     nodes: Mapping[str, Node],
     new: Collection[str],
     pods: Iterable[bytes],
     trusted: Collection[str],
-) -> DaemonRoom:
+) -> tuple[list[bytes], Counter[str]]:
     """Hold room for the pods of DaemonSets that are not there yet.
+
+    Returns placeholder pods and unreadable DaemonSets; and namespace to the number of coming pods beyond its bounds.
 
     Parameters
     ----------
@@ -113,7 +97,7 @@ def daemon_room(
         runs = _runs(view, is_trusted)
         if runs or (new and (is_trusted or view.may_want_pods)):
             items += holder.held(view.key, item, runs=runs)
-    return DaemonRoom(items, holder.refused)
+    return items, holder.refused
 
 
 def new_nodes(nodes: Iterable[NodeManifest], now: datetime) -> frozenset[str]:
@@ -140,7 +124,7 @@ def _runs(view: DaemonSetView, trusted: bool) -> bool:
 
 
 def room_troubles(refused: Mapping[str, int]) -> list[str]:
-    """A sentence with the namespaces of :attr:`DaemonRoom.refused`, and an administrator's remedy; else empty."""
+    """A sentence with the namespaces for whose pods no room is held, and an administrator's remedy; else empty."""
     if not refused:
         return []
     most = sorted(refused, key=lambda name: (-refused[name], name))[:_TOLD]

@@ -6,15 +6,15 @@ refer to, and unread versions, are noted. The only ConfigMaps are those that a N
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from gzip import GzipFile
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
@@ -92,13 +92,6 @@ class Identity(NamedTuple):
         return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, on_hold, nominated)
 
 
-class Writable(Protocol):
-    """A file, packed or not."""
-
-    def write(self, data: bytes, /) -> object:
-        """Write some bytes."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The objects of a cluster at one time.
@@ -118,7 +111,7 @@ class Snapshot:
     kept
         Facts of objects that are kept between readings; None: none are.
     no_room
-        Namespace to its coming pods of DaemonSets for which no room is held (:class:`DaemonRoom`).
+        Namespace to its coming pods of DaemonSets for which no room is held.
     """
 
     scheduler_name: str
@@ -155,12 +148,12 @@ class Snapshot:
         """Write the snapshot to a file, ``.json`` or ``.json.gz``; the same snapshot gives the same bytes."""
         with open(target, "wb") as file:
             if str(target).endswith(".gz"):
-                with gzip.GzipFile("", "wb", _EFFORT, file, mtime=0) as packed:
+                with GzipFile("", "wb", _EFFORT, file, mtime=0) as packed:
                     self.write_text(packed)
             else:
                 self.write_text(file)
 
-    def write_text(self, file: Writable) -> None:
+    def write_text(self, file: BinaryIO | GzipFile) -> None:
         """Write the snapshot as a v1 List in JSON, one object a line."""
         notes = {SNAPSHOT: self.scheduler_name}
         if self.gates:
@@ -332,9 +325,8 @@ class _Taker:
         nodes = list(readable(BY_ATTRIBUTE["nodes"], (item for item in self.items if is_of_kind(item, "Node"))))
         new = new_nodes(nodes, server_time(self._server))
         pods = (item for item in self.items if is_of_kind(item, "Pod"))
-        found = daemon_room(wanted, read_nodes(nodes), new, pods, trusted_namespaces(self.items))
-        self.items += found.items
-        self.no_room = found.refused
+        items, self.no_room = daemon_room(wanted, read_nodes(nodes), new, pods, trusted_namespaces(self.items))
+        self.items += items
 
     def take_measurements(self) -> None:
         info = BY_ATTRIBUTE["config_maps"]

@@ -219,7 +219,7 @@ class ConditionView(msgspec.Struct, rename="camel"):
 def _only_names(term: dict[str, Any]) -> set[str]:
     """Nodes that a term of a node selector names as its only one; with two of them it matches none."""
     fields = [each for each in term.get("matchFields") or () if each.get("key") == NODE_FIELD]
-    values = [each.get("values") or () for each in fields if each.get("operator") == "In"]
+    values: list[list[str]] = [each.get("values") or [] for each in fields if each.get("operator") == "In"]
     return {each[0] for each in values if len(each) == 1}
 
 

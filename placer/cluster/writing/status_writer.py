@@ -18,7 +18,7 @@ from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from placer.cluster.reading.earlier_passes import BackOff
     from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["StatusNews", "StatusOptions", "StatusReport", "Stop", "status_news", "write_evicted", "write_news"]
+__all__ = ["StatusNews", "StatusOptions", "StatusReport", "status_news", "write_evicted", "write_news"]
 
 T = TypeVar("T")
 
@@ -113,13 +113,6 @@ class StatusReport:
         return StatusReport(*counts, troubles)
 
 
-class Stop(Protocol):
-    """Whether to write nothing more, as an Event of threads."""
-
-    def is_set(self) -> bool:
-        """Whether to write nothing more."""
-
-
 @dataclass(frozen=True, slots=True)
 class _WaitingReason:
     reason: ConditionReason
@@ -180,18 +173,24 @@ def status_news(
 
 
 def write_news(
-    server: Writer, scheduler_name: str, news: StatusNews, options: StatusOptions, stop: Stop, *, gates: bool = False
+    server: Writer,
+    scheduler_name: str,
+    news: StatusNews,
+    options: StatusOptions,
+    is_over: Callable[[], bool],
+    *,
+    gates: bool = False,
 ) -> StatusReport:
     """Write the news of a pass.
 
     Parameters
     ----------
-    stop
-        Set by another thread: write nothing more.
+    is_over
+        Whether to write nothing more.
     gates
         Whether pods with the hold gate alone are ours.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
+    writer = _StatusWriter(server, scheduler_name, options.limit, is_over, gates=gates)
     waits = news.waits
     changed = writer.conditions(news.groups, waits, news.half_bound) if options.conditions else set(waits)
     writer.withdraw(news.nominated)
@@ -218,7 +217,7 @@ def write_evicted(
     identities
         Their uids: another pod may have the name by now.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, threading.Event())
+    writer = _StatusWriter(server, scheduler_name, options.limit, lambda: False)
     if options.events:
         told = ((key, *note, identities[key].uid) for key, note in notes.items())
         writer.events(_Event("Normal", reason, note, "v1", "Pod", *key, uid) for key, reason, note, uid in told)
@@ -471,8 +470,10 @@ class _StatusWriter:
     conditions leave time for the rest.
     """
 
-    def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: Stop, *, gates: bool = False) -> None:
-        self._server, self._name, self._stop, self._gates = server, scheduler_name, stop, gates
+    def __init__(
+        self, server: Writer, scheduler_name: str, limit: float, is_over: Callable[[], bool], *, gates: bool = False
+    ) -> None:
+        self._server, self._name, self._is_over, self._gates = server, scheduler_name, is_over, gates
         self._lock = threading.Lock()
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
@@ -537,12 +538,12 @@ class _StatusWriter:
         def ask(path: str, parameters: Mapping[str, str]) -> Response:
             return self._server.send("GET", path, parameters=parameters, timeout=_PATIENCE)
 
-        if self._stop.is_set():
+        if self._is_over():
             return
         try:
             pods = listed(ask, "/api/v1/pods", PodView, selector)
             ours = (pod for pod in pods if pod.is_on_hold or pod.spec.scheduler_name == self._name)
-            yield from takewhile(lambda _: not self._stop.is_set(), ours)
+            yield from takewhile(lambda _: not self._is_over(), ours)
         except Unlisted as error:
             self._fine(error.answer, "list of pods")
         except ClusterError as error:
@@ -604,7 +605,7 @@ class _StatusWriter:
         until = self._began + part * self._limit
 
         def one(thing: T) -> bool:
-            if self._stop.is_set():
+            if self._is_over():
                 return False
             if time.monotonic() > until:
                 self._trouble("there was no time to write everything; the next pass writes the rest")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from placer.cluster.reading.client import Writer
-from placer.cluster.writing.status_writer import StatusNews, StatusOptions, StatusReport, Stop, write_news
+from placer.cluster.writing.status_writer import StatusNews, StatusOptions, StatusReport, write_news
 
 __all__ = ["Teller"]
 
@@ -30,7 +30,13 @@ class Teller:
     """
 
     def __init__(
-        self, server: Callable[[], Writer], scheduler_name: str, options: StatusOptions, stop: Stop, *, gates: bool
+        self,
+        server: Callable[[], Writer],
+        scheduler_name: str,
+        options: StatusOptions,
+        stop: threading.Event,
+        *,
+        gates: bool,
     ) -> None:
         self._server, self._name, self._options, self._gates = server, scheduler_name, options, gates
         self._stop = stop
@@ -67,8 +73,7 @@ class Teller:
         if self._thread is not None:
             self._thread.join(_END)
 
-    def is_set(self) -> bool:
-        """Whether nothing more is to be written."""
+    def _is_over(self) -> bool:
         return self._closed or self._stop.is_set() or self._lost() is not None
 
     def _work(self) -> None:
@@ -81,7 +86,7 @@ class Teller:
                     return
                 (news, self._lost), self._waiting, self._busy = self._waiting, None, True
             try:
-                report = write_news(self._server(), self._name, news, self._options, self, gates=self._gates)
+                report = write_news(self._server(), self._name, news, self._options, self._is_over, gates=self._gates)
             except Exception as error:  # as in a pass, what cannot be written is told
                 report = StatusReport(troubles=[f"{type(error).__name__}: {error}"])
             with self._changed:
