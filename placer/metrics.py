@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from placer.cluster.planning.gang_outcome import GangState
 from placer.errors import UsageError
 from placer.extras import how_to_install
+from placer.instance.namespace_budget import NamespaceBudget
 from placer.version import __version__
 
 try:
@@ -280,7 +281,7 @@ class LoopMetrics:
 
     def ended(self, done: Pass) -> None:
         """Count a pass."""
-        self._lead(leader=done.leader is not None and done.lost() is None, paused=done.paused() is not None)
+        self._lead(leader=done.leader is not None and done.elector.lost is None, paused=done.elector.paused is not None)
         self._passes.labels(_outcome(done)).inc()
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
@@ -288,9 +289,12 @@ class LoopMetrics:
         if done.result is None:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
-        self._now["cooling_nodes"].set(len(done.cooling))
-        self._now["namespace_budget_share"].set(done.budget_share)
-        self._unsaved.inc(done.not_saved is not None)
+        if done.read is not None:
+            budget = done.options.namespace_budget or NamespaceBudget()
+            self._now["cooling_nodes"].set(len(done.read.cooling))
+            share = max((cost.share(budget) for cost in done.read.costs), default=0.0)
+            self._now["namespace_budget_share"].set(share)
+        self._unsaved.inc(done.report.not_saved is not None)
         self._late.inc(_is_late(done))
         self._count_gangs(done)
         self._count_pods(done, done.result)
@@ -306,26 +310,28 @@ class LoopMetrics:
             self._waiting.labels(code).set(count)
 
     def _count_record(self, done: Pass) -> None:
-        for part, count in done.unrecorded.items():
+        for part, count in done.report.unrecorded.items():
             self._unrecorded.labels(part).inc(count)
         self._now["record_bytes"].set(done.record.size)
         self._now["record_unreadable"].set(bool(done.record.apart))
-        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
+        self._now["unheld_daemon_pods"].set(sum(done.read.snapshot.no_room.values()) if done.read is not None else 0)
 
     def _count_gangs(self, done: Pass) -> None:
-        for gang in done.gangs:
+        bound, cache = done.bound, done.read.cache if done.read is not None else None
+        for gang in bound.gangs:
             self._gangs.labels(gang.state.value).inc()
-        self._gangs.labels(GangState.LEFT.value).inc(len(done.plan.dropped))
-        self._now["half_bound_gangs"].set(len(done.half_bound))
-        self._now["unbound_released_pods"].set(sum(len(gang.waiting) for gang in done.gangs))
-        self._now["overfull_nodes"].set(len(done.overfull))
-        self._now["unseen_gangs"].set(len(done.unseen))
-        for each in done.cache.rejected.values() if done.cache is not None else ():
+        self._gangs.labels(GangState.LEFT.value).inc(len(bound.plan.dropped))
+        self._now["half_bound_gangs"].set(len(bound.half_bound))
+        self._now["unbound_released_pods"].set(sum(len(gang.waiting) for gang in bound.gangs))
+        self._now["overfull_nodes"].set(len(bound.overfull))
+        self._now["unseen_gangs"].set(len(bound.unseen))
+        for each in cache.rejected.values() if cache is not None else ():
             self._rejected.labels(self._reason(each.reason)).inc()
-        self._stale.inc(len(done.plan.stale | (done.cache.stale if done.cache is not None else set())))
-        if done.disruption is not None:
-            moved = done.disruption.moved.keys()
-            for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
+        self._stale.inc(len(bound.plan.stale | (cache.stale if cache is not None else set())))
+        disruption = done.report.disruption
+        if disruption is not None:
+            moved = disruption.moved.keys()
+            for action, pods in (("moved", moved), ("evicted", set(disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
 
     def _reason(self, reason: str) -> str:
@@ -364,14 +370,14 @@ class LoopMetrics:
 
     def _count_pods(self, done: Pass, result: Result) -> None:
         instance, planned = result.instance, _planned_pods(result)
-        bound = [bind.pod for gang in done.gangs for bind in gang.bound]
+        bound = [bind.pod for gang in done.bound.gangs for bind in gang.bound]
         self._observe_waits(done, result, bound)
         self._look(done, result, planned.difference(bound))
         left = len(planned.difference(bound))
         waiting = len(instance.pending) - len(planned)
         for what, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
             self._attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
-        backing_off = len(done.backing_off)
+        backing_off = len(done.read.backing_off) if done.read is not None else 0
         gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
         for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
             self._pending.labels(queue).set(max(0, count))
@@ -380,7 +386,7 @@ class LoopMetrics:
 def _of_groups(done: Pass, result: Result) -> dict[str, int]:
     waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
     made = dict.fromkeys(_planned(result), "error")
-    made |= dict.fromkeys((gang.key for gang in done.gangs if gang.state in _SCHEDULED), "scheduled")
+    made |= dict.fromkeys((gang.key for gang in done.bound.gangs if gang.state in _SCHEDULED), "scheduled")
     found = Counter(made.get(key, "unschedulable") for key in waited)
     return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
 
@@ -401,8 +407,8 @@ def _is_late(done: Pass) -> bool:
 
 
 def _outcome(done: Pass) -> str:
-    if done.error is not None:
+    if done.report.error is not None:
         return "error"
-    if done.interrupted:
+    if done.report.interrupted:
         return "interrupted"
     return "decided" if done.result is not None else "paused"

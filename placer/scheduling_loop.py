@@ -31,7 +31,17 @@ from placer.errors import ClusterError, PlacerError, UsageError
 from placer.kube.kinds import KindInfo
 from placer.manifests.validation import no_collection
 from placer.result import Result
-from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, make_pass, run_pass
+from placer.scheduling_pass import (
+    LoopMemory,
+    MakePass,
+    Pass,
+    PassOptions,
+    Session,
+    lasting_answer,
+    leader_identity,
+    make_pass,
+    run_pass,
+)
 
 __all__ = ["LoopObserver", "give_back", "run_loop"]
 
@@ -81,7 +91,7 @@ def run_loop(
     options: PassOptions,
     stop: threading.Event,
     *observers: LoopObserver,
-    make: Callable[..., None] = make_pass,
+    make: MakePass = make_pass,
 ) -> None:
     """Make passes until something stops it.
 
@@ -92,7 +102,7 @@ def run_loop(
     stop
         Set by another thread, or a signal: begin nothing more.
     make
-        Makes a pass, given the kept lists as ``lists``.
+        Makes a pass.
     """
     loop = _Loop(client, options, stop, observers, make)
     try:
@@ -125,7 +135,7 @@ class _Loop:
         options: PassOptions,
         stop: threading.Event,
         observers: Sequence[LoopObserver],
-        make: Callable[..., None],
+        make: MakePass,
     ) -> None:
         self._make_pass = make
         self._client, self._options, self._stop, self._observers = client, options, stop, observers
@@ -199,46 +209,39 @@ class _Loop:
         self._news.clear()  # what comes from now on may be younger than the snapshot
         self._arrivals.begin()
         heard = self._rejected if self._listens else None
-        done = Pass(
-            self._options,
-            earlier=self._earlier,
-            heard=heard,
-            ages=self._ages,
-            arrivals=self._arrivals,
-            teller=self.teller,
+        memory = LoopMemory(self._earlier, heard, self._arrivals, self.teller, self._ages)
+        done = Pass(self._options, memory)
+        session = Session(
+            self._client,
+            self._stop,
+            lambda: self._tell(lambda each: each.binding()),
+            lambda text: self._tell(lambda each: each.phase(text)),
+            lists=self.lists,
         )
         self._tell(lambda each: each.begun(done))
         try:
-            run_pass(
-                self._client,
-                done,
-                self._stop,
-                bind_gently=lambda: self._tell(lambda each: each.binding()),
-                watch=lambda text: self._tell(lambda each: each.phase(text)),
-                leading=leading,
-                make=partial(self._make_pass, lists=self.lists),
-            )
+            run_pass(session, done, leading=leading, make=self._make_pass)
         except UsageError as error:  # the next pass has the same options
-            done.error = str(error)
+            done.report.error = str(error)
             raise
         except PlacerError as error:
             self.lists.forget_served()
-            done.error, done.exit_code = str(error), error.exit_code
+            done.report.error, done.report.exit_code = str(error), error.exit_code
         except KeyboardInterrupt:
-            done.interrupted = True
+            done.report.interrupted = True
             raise
         except Exception as error:
-            done.error = f"{type(error).__name__}: {error}"
+            done.report.error = f"{type(error).__name__}: {error}"
             raise
         finally:
-            done.earlier = None  # so that not every pass holds the one before it
-            done.troubles += self.lists.troubles
+            done.loop.earlier = None  # so that not every pass holds the one before it
+            done.report.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
-            done.status_report = self.teller.told(_TOLD)
+            done.report.status = self.teller.told(_TOLD)
             self._tell(lambda each: each.ended(done))
-        self._failures = 0 if done.error is None else self._failures + 1
+        self._failures = 0 if done.report.error is None else self._failures + 1
         self._earlier = lasting_answer(done)
-        if done.snapshot is not None:
+        if done.read is not None:
             self._listens = True
             self.lists.close_unasked()
 

@@ -20,7 +20,7 @@ from placer.cluster.reading.client import Response, Unanswered, Writer, server_t
 from placer.cluster.reading.paths import segment
 from placer.errors import ClusterError
 
-__all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions"]
+__all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions", "NoElection"]
 
 #: Annotation of the Lease by which an operator pauses all passes that hold it; its value says why.
 PAUSED = "placer.dev/paused"
@@ -60,6 +60,15 @@ class LeaseOptions:
 
     def __str__(self) -> str:
         return f"Lease {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoElection:
+    """In place of a :class:`LeaderElector` where nothing is written, so that nobody leads."""
+
+    lost: str | None = None
+    paused: str | None = None
+    left: float = math.inf
 
 
 class _Lost(Exception):
