@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.signals import StopSignals
-from placer.cli.snapshotting import add_cooling, add_lease, lease_of
+from placer.cli.snapshotting import add_lease, lease_of
+from placer.configuration import OPTIONS
 from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
 from placer.terminal import headed, is_edited, say, tell
@@ -39,7 +40,7 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
     )
-    add_cooling(group)
+    OPTIONS["cool_down"].add_to(group)
     add_lease(group)
 
 
