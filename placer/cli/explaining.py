@@ -368,7 +368,12 @@ def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
 
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
     """Whether what gets nothing would fit beside those that go first."""
-    if told.since is not None:
+    if told.outside:
+        yield (
+            "    The action enqueue keeps it out: its minResources and those of PodGroups let in before it exceed "
+            "the free amounts with overcommit."
+        )
+    elif told.since is not None:
         yield f"    It would fit next to the running pods, but not after {told.since.namespace}/{told.since.name}."
     elif told.fits_beside:
         yield "    It would fit next to all groups served before it: that policy does not find the place."

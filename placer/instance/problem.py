@@ -261,6 +261,8 @@ class Group:
         All members that succeeded, whether they count or not; no rule looks at it.
     min_resources
         ``minResources``; for other schedulers (``policies``), since no rule looks at it.
+    inqueue
+        Volcano has let it in and runs none of it; for ``policies``, too.
     class_priority
         Of its PodGroup's class; None: none. Other schedulers use it whatever the pods state.
     invalid
@@ -285,6 +287,7 @@ class Group:
     succeeded: Mapping[str, int] = field(default_factory=dict)
     finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
+    inqueue: bool = False
     class_priority: int | None = None
     invalid: str | None = None
     disrupted_whole: bool = False

@@ -52,6 +52,10 @@ class GangTopologySpec(Schema, frozen=True, kw_only=True):
     highest_tier_name: Annotated[str, Meta(max_length=253)] | None = None
 
 
+class Phase(Schema, frozen=True, kw_only=True):
+    phase: str | None = None
+
+
 class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=253)] | None = None
     network_topology: GangTopologySpec | None = None
@@ -73,6 +77,7 @@ class PodGroupSpec(Schema, frozen=True, kw_only=True):
 
 class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: PodGroupSpec | None = None
+    status: Phase | None = None
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):
@@ -153,12 +158,8 @@ class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     volumes: tuple[JobVolume, ...] | None = None
 
 
-class VolcanoJobState(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
-    state: VolcanoJobState | None = None
+    state: Phase | None = None
 
 
 class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):

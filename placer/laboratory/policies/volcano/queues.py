@@ -1,6 +1,6 @@
 """Who takes part in a session, and what queues may have: the action enqueue with overcommit, the plug-in proportion.
 
-A PodGroup of which nothing runs waits outside. It is let in while its ``minResources``, with those of all that are in
+A PodGroup whose phase is Pending waits outside. It is let in while its ``minResources``, with those of all that are in
 and do not run yet, fit into what all nodes have, stretched by a factor, less what pods take. Others are not tried.
 Of queues weight and capability count; guarantees are not part of an instance.
 
@@ -55,7 +55,7 @@ def enqueue(
 ) -> set[GroupKey]:
     """Which jobs are in once the action has run, of all that have pending pods, in queues that are there and open.
 
-    Jobs without pods are not known here, and so ask for nothing; what a PodGroup's status says of its phase neither.
+    PodGroups that the snapshot shows as Inqueue are in, and what they ask for is taken, whether they have pods or not.
     Without ``overcommit`` the plug-in is off, and all are let in; ``order`` says who is asked first.
     """
     if overcommit is None:
@@ -67,7 +67,7 @@ def enqueue(
             asked[name] = asked.get(name, 0.0) + amount
     found = set()
     for job in sorted(jobs, key=order):
-        least = {} if job.group.placed_before else _counted(job.group.min_resources)
+        least = {} if job.group.placed_before or job.group.inqueue else _counted(job.group.min_resources)
         after = {name: asked.get(name, 0.0) + amount for name, amount in least.items()}
         if all(amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in after.items()):
             asked |= after
@@ -83,7 +83,9 @@ def _idle(state: ClusterState, overcommit: Overcommit) -> dict[str, float]:
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
-    """What a PodGroup that runs has asked for and does not take yet."""
+    """What a PodGroup that is in has asked for and does not take yet."""
+    if group.inqueue:
+        return _counted(group.min_resources)
     if not group.bound or len(group.bound) < group.min_member:
         return {}
     pods = (state.instance.pods[key].requests for key in group.bound)

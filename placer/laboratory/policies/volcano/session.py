@@ -71,7 +71,9 @@ class Session:
         self.proportion = Proportion(state, waiting, on=settings.proportion)
         self._total = np.maximum(state.alloc.sum(axis=0), 1)
         self._used = {job.group.key: state.requested(job.group.bound) for job in waiting}
-        self.jobs = jobs = [job for job in self._enqueued(waiting) if self._considered(job)]
+        enqueued = self._enqueued(waiting)
+        self.outside = frozenset(job.group.key for job in waiting) - {job.group.key for job in enqueued}
+        self.jobs = jobs = [job for job in enqueued if self._considered(job)]
         self.allocate = _allocate(settings, state, domains, self.proportion)
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
         self._waiting: dict[str, list[tuple[tuple[Any, ...], int, JobInfo]]] = defaultdict(list)
