@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +25,7 @@ __all__ = ["PROPOSALS", "TriedChange", "changes"]
 
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
-#: Seconds for searches of more changes where some help already, first of evictions and moves.
+#: Seconds for searches of more changes where some help already.
 MORE = 1.5
 
 #: First changes of pairs that are tried, and pairs that are shown.
@@ -73,9 +73,10 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = [tried for told in found.values() for tried in told]
     pairs = _pairs_beside(question, single)
-    left = _within(question.deadline, MORE) if single or pairs else question.deadline
-    thorough = replace(question, deadline=left, search=search, disturb=disturb)
+    thorough = replace(question, search=search, disturb=disturb)
     least = _admitting(thorough, least_disturbed)
+    if single or pairs or least:
+        thorough = replace(thorough, deadline=_within(question.deadline, MORE))
     found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
     every = [*pairs, *least, *(tried for told in found.values() for tried in told)]
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
@@ -137,13 +138,13 @@ def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:
         tried = _tried(question, change)
         if tried is not None:
             found.append(tried)
-            if propose in _ONE_IS_ENOUGH:
+            if len(found) == _ENOUGH.get(propose):
                 break
     return found
 
 
-#: Of these the proposals grow in what they disturb, so that only the first that helps is shown.
-_ONE_IS_ENOUGH = (calls, higher_priority)
+#: Of these the proposals grow in what they disturb, so that only the first ones that help are shown.
+_ENOUGH: Mapping[Proposal, int] = {calls: 1, higher_priority: 1, ended_gangs: 2}
 
 
 def _tried(question: Question, change: Change) -> TriedChange | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.disruption import protections
@@ -26,8 +25,8 @@ __all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 
-#: Gangs that are screened, the smallest first, and changes that are shown of them.
-SCREENED, TOLD = 30, 2
+#: Gangs that are screened, the smallest first.
+SCREENED = 30
 
 TOGETHER = 6
 
@@ -96,7 +95,7 @@ def ended_gangs(question: Question) -> Iterator[Change]:
     """Running gangs, each of which has only to end for the group to fit: those with fewest pods first."""
     units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
-    for name, pods in question.deadline.each(islice(helping, TOLD)):
+    for name, pods in question.deadline.each(helping):
         called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
         kept = protections(question.placed.instance, (pod.key for pod in pods))
         change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})" + (

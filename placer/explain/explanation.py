@@ -48,7 +48,7 @@ NAMED = 8
 #: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
 SEARCH, LEAST_SEARCH = 1.0, 1.0
 
-DISTURBING = 3.0
+DISTURBING = 6.0
 
 
 @dataclass(frozen=True)
