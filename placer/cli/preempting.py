@@ -102,9 +102,11 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 
 def _preempt(options: argparse.Namespace) -> int:
+    from placer.deadline import Deadline
+    from placer.explain.prices import rivals
     from placer.instance.what_if import without
     from placer.preempt import group_named, preempt
-    from placer.summary.preempting import preempt_lines
+    from placer.summary.preempting import preempt_lines, rival_lines
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         if options.group is not None:
@@ -115,9 +117,15 @@ def _preempt(options: argparse.Namespace) -> int:
         others = {pod.key for pod in instance.pending if pod.group not in asked}
         return preempt(without(instance, others) if others else instance, **limits)
 
-    def lines(instance: Instance, result: Result) -> Iterable[str]:
-        none = () if result.instance.pending else [selection(options).none(instance, "waits")]
-        return none or preempt_lines(result)
+    def lines(instance: Instance, result: Result) -> Iterator[str]:
+        if not result.instance.pending:
+            yield selection(options).none(instance, "waits")
+            return
+        yield from preempt_lines(result)
+        if options.group is not None and result.placement is not None and _admitted(result):
+            (key,) = {instance.pods[pod.key].group for pod in result.instance.pending} - {None}
+            deadline = Deadline(options.began + options.time_limit)
+            yield from rival_lines(instance, rivals(instance, key, result.placement, deadline))
 
     _, result = _made(options, decide, lines)
     return OK if _admitted(result) else NOT_TO_BE_HAD

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import dropwhile
 
 from placer.codes import REASONS
-from placer.deadline import Deadline
-from placer.disruption import Disruption
+from placer.deadline import Deadline, within
+from placer.disruption import Disruption, outcome_of
 from placer.document import NextStepPart
+from placer.explain.cases import place
 from placer.instance import GroupKey, Instance
 from placer.instance.group_names import full_name
+from placer.instance.what_if import without
+from placer.placement import Placement
 from placer.preempt import preempt
 from placer.result import Result, Verdict
 from placer.words import and_list, counted
 
-__all__ = ["FEW", "next_step", "priced"]
+__all__ = ["FEW", "next_step", "priced", "rivals"]
 
 FEW = 3
 
@@ -67,6 +70,25 @@ def priced(
                 _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
             )
     return found
+
+
+def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
+    """Waiting groups, at least as urgent, that would be admitted if a placement did not give a group its room.
+
+    Empty where that is not found by the deadline.
+    """
+
+    def admitted(world: Instance) -> frozenset[GroupKey]:
+        placed = place(world, more=0.0)
+        return frozenset() if placed is None else placed.admitted
+
+    def found() -> list[GroupKey]:
+        lost = admitted(without(instance, set(instance.groups[key].pending)))
+        lost -= admitted(outcome_of(instance, placement).carried_out())
+        least = instance.groups[key].priority
+        return sorted(each for each in lost if instance.groups[each].priority >= least)
+
+    return within(deadline, found, [])
 
 
 def _late(step: NextStepPart) -> NextStepPart:

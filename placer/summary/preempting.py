@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from placer.disruption import Disruption, DisruptionUnit, lost_pods
-from placer.instance import Group, Instance, Key, Pod
+from placer.instance import Group, GroupKey, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
 from placer.instance.what_if import ran_on
 from placer.legible import legible
@@ -23,6 +23,7 @@ __all__ = [
     "plan_sentences",
     "preempt_lines",
     "repair_lines",
+    "rival_lines",
     "room_made",
 ]
 
@@ -47,6 +48,16 @@ def preempt_lines(result: Result) -> Iterator[str]:
     yield from (f"-> {line}" for line in _gained(disruption))
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
+
+
+def rival_lines(instance: Instance, rivals: Sequence[GroupKey]) -> Iterator[str]:
+    """Say which waiting groups a plan for one group leaves out though they want its room."""
+    if rivals:
+        named = (f"{_name(instance.groups[key])} (priority {instance.groups[key].priority:,})" for key in rivals)
+        yield (
+            f"Left out: {counted(len(rivals), 'waiting group')} at least as urgent that would take this room: "
+            f"{and_list(some([*named], FEW))}. `placer solve` decides who gets it."
+        )
 
 
 def plan_sentences(before: Instance, result: Result) -> Iterator[str]:
