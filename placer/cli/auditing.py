@@ -51,6 +51,7 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline, within
     from placer.progress import Progress
     from placer.stranded import stranded
+    from placer.summary import print_findings
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
@@ -75,6 +76,9 @@ def _audit(options: argparse.Namespace) -> int:
             _print_groups(entries, selection(options).none(instance, "runs"))
             _print_lost(instance)
         _print_sums(instance, sums())
+        if instance.findings:
+            say([""])
+        print_findings(instance.findings, console())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
 
 

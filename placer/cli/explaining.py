@@ -97,10 +97,24 @@ def _explain(options: argparse.Namespace) -> int:
             refuse_findings(paths, case.instance.findings)
         keys = _keys(options, case, paths)
         if options.how_many:
-            return _how_many(options, case, keys or [], deadline, progress)
-        if options.job:
-            return _job(options, case, keys or [], deadline, progress)
-        return _groups(options, case, keys, deadline, progress)
+            code = _how_many(options, case, keys or [], deadline, progress)
+        elif options.job:
+            code = _job(options, case, keys or [], deadline, progress)
+        else:
+            code = _groups(options, case, keys, deadline, progress)
+    if not options.json:
+        _print_findings(options, case, keys or [])
+    return code
+
+
+def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:
+    """Print findings about the groups that were asked about, and how many others there are."""
+    from placer.summary import print_findings
+
+    names = tuple(f"{key.namespace}/{key.name}" for key in keys)
+    near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
+    print_findings(near, console())
+    print_findings((each for each in case.instance.findings if each not in near), console(), brief=not options.wide)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -94,7 +94,7 @@ def _items(
 
 def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
     from placer.document import QueueListDocument
-    from placer.summary import print_absent
+    from placer.summary import print_absent, print_findings
     from placer.summary.groups import print_looked_at
     from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps
 
@@ -112,6 +112,7 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         print_steps(items, terminal)
         if not selection(options).words:
             print_absent(instance.absent_work, terminal)
+    print_findings(instance.findings, terminal, brief=not options.wide)
     print_looked_at(instance, terminal)
 
 

@@ -223,7 +223,7 @@ class QueueLine:
         said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
         return (
             _common([item.namespace for item in self.items]),
-            "*" if several else first.name,
+            f"{first.name} +{len(self.items) - 1:,}" if several else first.name,
             str(first.priority),
             _common([item.queue or "-" for item in self.items]),
             f"{sum(item.pods for item in self.items):,}",
@@ -294,6 +294,8 @@ def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wid
     for row in rows:
         table.add_row(*(Text(legible(cell)) for cell in row))
     console.print(table)
+    if any(len(line.items) > 1 for line in shown):
+        console.print("+N: so many more groups like it (-o wide lists each)")
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
         console.print(f"... and {more:,} more (-o wide lists all of them)")
