@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,17 +228,47 @@ def _tell_each(
 ) -> list[Mapping[str, Any]]:
     """Print answers as they come, as JSON all together; Ctrl-C ends them early."""
     entries: list[Mapping[str, Any]] = []
-    asked = Interruptible(entries, count, "group")
+    asked, last = Interruptible(entries, count, "group"), _Said()
     with asked:
         for entry, lines in answers:
             entries.append(entry)
             if not options.json:
                 with progress.hidden():
-                    say(lines)
+                    say(last.new(entry["group"], list(lines)))
     if options.json:
         tell(listed(kind, entries), options)
+    say(last.like_it())
     asked.again()
     return entries
+
+
+class _Said:
+    """The last lines about a group, so that those of the next one are not repeated where only its name differs."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._names: list[str] = []
+
+    def new(self, group: Mapping[str, str], lines: list[str]) -> list[str]:
+        """Lines to print: none where they are those of the last group."""
+        name = f"{group['namespace']}/{group['name']}"
+        if not lines:
+            return []
+        if self._without_names(lines, name) == self._without_names(self._lines, name):
+            self._names.append(name)
+            return []
+        before, self._lines, self._names = self.like_it(), lines, [name]
+        return [*before, *lines]
+
+    def like_it(self) -> list[str]:
+        """A line that names the groups of which the last lines hold as well."""
+        more = self._names[1:]
+        self._names = self._names[:1]
+        return [f"  The same holds for {len(more):,} more: {and_list(some(more, NAMED))}."] if more else []
+
+    def _without_names(self, lines: Iterable[str], name: str) -> list[str]:
+        either = "|".join(re.escape(each) for each in (name, *self._names[:1]))
+        return [re.sub(rf"\b(?:{either})(?![\w-]|\.\w)", "*", line) for line in lines]
 
 
 def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
@@ -288,15 +320,23 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 def _how_many(
     options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
 ) -> int:
+    from placer.deadline import within
     from placer.explain.copies import how_many, read_spare, with_spares
+    from placer.explain.explanation import equal_pods
 
     spare = None if options.spare is None else read_spare(options.spare, case.instance)
 
     def answers() -> Iterator[Answer]:
+        equal: Mapping[GroupKey, object] = within(deadline, lambda: equal_pods(case.instance), {})
+        counts: dict[object, tuple[Copies, Copies | None]] = {}
         for key in keys:
-            progress.phase(f"{key.namespace}/{key.name}: counting copies")
-            found = how_many(case.instance, key, deadline)
-            left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+            kind = equal.get(key, key)
+            if kind not in counts:
+                progress.phase(f"{key.namespace}/{key.name}: counting copies")
+                count = how_many(case.instance, key, deadline)
+                left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+                counts[kind] = count, left
+            found, left = replace(counts[kind][0], group=key), counts[kind][1]
             entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
             yield entry, _told_of_copies(found, left, spare)
 
@@ -482,6 +522,6 @@ def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> 
 
 
 def _copies(found: Copies) -> str:
-    if found.copies == found.bound:
-        return f"{found.copies:,} fit together, and no more (proved by {prover_word(found.proved_by)})"
-    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {prover_word(found.proved_by)})"
+    fit = "1 fits" if found.copies == 1 else f"{found.copies:,} fit together"
+    no_more = ", and no more" if found.copies == found.bound else f"; {found.bound + 1:,} do not"
+    return f"{fit}{no_more} (proved by {prover_word(found.proved_by)})"

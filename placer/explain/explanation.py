@@ -35,6 +35,7 @@ __all__ = [
     "Explanation",
     "as_things_stand",
     "disturb_by_search",
+    "equal_pods",
     "explain",
     "find_group",
     "gates_words",
@@ -227,7 +228,7 @@ def explain(
     placed = placed or as_things_stand(case, deadline, keys)
     told = reasons_of(placed, deadline)
     keys = waiting(placed) if keys is None else keys
-    equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
+    equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
     kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
     left = len({*kinds.values()})
@@ -244,7 +245,7 @@ def _undecided(group: Group, reason: Reason) -> Explanation:
     return Explanation(group.key, admitted=False, reason=reason, pods=len(group.pending), needed=group.need)
 
 
-def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
+def equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
     """Pods in no PodGroup to all that no rule and no value tells from each, itself included."""
     kinds: dict[object, set[GroupKey]] = defaultdict(set)
     meant = {each.pods[0]: each.neighbours for each in make_dense(instance).classes}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from placer.explain.cases import Case, Placed
 from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
-from placer.explain.explanation import Explanation, disturb_by_search, gates_words, place_by_search
+from placer.explain.explanation import Explanation, disturb_by_search, equal_pods, gates_words, place_by_search
 from placer.explain.question import Question, Say, numbered, silent
 from placer.instance import GroupKey, Instance
 from placer.instance.what_if import empty
@@ -73,7 +73,13 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: S
     now.
     """
     instance, before = case.instance, Placement()
+    equal: Mapping[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(instance), {})
+    refused: dict[frozenset[GroupKey], JobAnswer] = {}
     for at, key in enumerate(keys):
+        known = refused.get(equal.get(key, frozenset()))
+        if known is not None:
+            yield replace(known, explanation=replace(known.explanation, group=key))
+            continue
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         lone = LoneGroup(instance, key, share)
         steps = numbered(key, at, len(keys), say)
@@ -82,9 +88,12 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: S
             yield _now(instance, key, decision)
             instance = Outcome(instance, decision.placement).carried_out()
             before = Placement((*before.bindings, *decision.placement.bindings))
+            refused = {}
         else:
             ask = partial(_later, case.with_only(key, before), lone, decision, share, steps)
-            yield within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
+            answer = within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
+            refused |= {equal[key]: answer} if key in equal else {}
+            yield answer
 
 
 def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:

@@ -263,6 +263,31 @@ def test_a_job_that_is_not_submitted(
     ] in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "lines", "said"),
+    [
+        ([], 2, "fits now on the nodes there are"),
+        (["--how-many"], 1, "1 fits, and no more"),
+    ],
+)
+def test_what_holds_for_several_pods_of_a_job_is_said_once(
+    words: list[str], lines: int, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """One of four nodes is free; eleven pods wait for others, and differ by name alone."""
+    cluster = [*(node(f"n{at}", cpu=8) for at in range(4)), *(pod(f"r{at}", node=f"n{at}", cpu=8) for at in range(3))]
+    job = [pod(f"web-{at}", cpu=8) for at in range(12)]
+    path, asked = written(tmp_path / "c.json", cluster), written(tmp_path / "job.json", job)
+    assert main(["explain", path, "--job", asked, *words]) in (0, 5)
+    text = capsys.readouterr().out
+    first = [line for line in text.splitlines() if line.startswith("Pod default/web-")]
+    assert len(first) == lines
+    assert said in first[0]
+    rest = 12 - lines
+    assert f"  The same holds for {rest} more: default/web-" in text
+    assert main(["explain", path, "--job", asked, *words, "--json"]) in (0, 5)
+    assert len(json.loads(capsys.readouterr().out)["items"]) == 12
+
+
 def test_others_that_wait_are_left_out_of_a_job(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "c.json", [*racks(2), pod("p", gpu=8), pod("q", gpu=8)])
     assert main(["explain", path, "--job", written(tmp_path / "job.json", [JOB]), "--json"]) == 0
