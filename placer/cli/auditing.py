@@ -152,9 +152,11 @@ def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
 
 
 def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]:
-    columns: list[Column] = []
+    columns = []
     for word, name in _QUALITIES:
-        columns.append(Column(f"{head}{word}", [_number(None if it is None else getattr(it, name)) for it in those]))
+        cells = [_number(None if it is None else getattr(it, name)) for it in those]
+        if {*cells} != {"-"}:  # a cluster without HyperNodes has no tiers, one without AppGroups no costs
+            columns.append(Column(f"{head}{word}", cells))
     return columns
 
 
@@ -194,12 +196,12 @@ def _print_stranded(found: Sequence[Stranded]) -> None:
 
 def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
     terminal = console()
-    terminal.print(f"\nLargest gang that still fits under one HyperNode{looked_at}")
+    tiers = any(each.hyper_node for each in gangs)
+    terminal.print(f"\nLargest gang that still fits{' under one HyperNode' if tiers else ''}{looked_at}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
-    columns = [
-        Column("tier", [str(each.tier) for each in gangs]),
-        Column("pods", [f"{each.pods:,}" for each in gangs]),
-        Column("where", [each.hyper_node or "the whole cluster" for each in gangs], text=True),
-    ]
+    columns = [Column("pods", [f"{each.pods:,}" for each in gangs])]
+    if tiers:
+        where = [each.hyper_node or "the whole cluster" for each in gangs]
+        columns = [Column("tier", [str(each.tier) for each in gangs]), *columns, Column("where", where, text=True)]
     for table in tables(names, columns, terminal.width):
         terminal.print(table)

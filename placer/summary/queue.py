@@ -289,9 +289,11 @@ def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wid
     shown = lines if wide else lines[:SHOWN]
     rows = [line.cells(now) for line in shown]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for at, head in enumerate(HEADS):
-        _add_column(table, head, max([len(head), *(len(row[at]) for row in rows)]))
-    for row in rows:
+    columns = [(head, [row[at] for row in rows]) for at, head in enumerate(HEADS)]
+    columns = [(head, cells) for head, cells in columns if head != "GPUS" or {*cells} != {"0"}]
+    for head, cells in columns:
+        _add_column(table, head, max(map(len, (head, *cells))))
+    for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*(Text(legible(cell)) for cell in row))
     console.print(table)
     if any(len(line.items) > 1 for line in shown):

@@ -110,7 +110,7 @@ def test_equal_reasons_share_a_line_with_a_count(tmp_path: Path, capsys: Capture
     assert main(["queue", path]) == 0
     text = capsys.readouterr().out
     assert re.search(
-        r"^default +low-0 \+4 +100 +- +5 +0 +- +5 single pods of priority 100: the room went to higher priorities",
+        r"^default +low-0 \+4 +100 +- +5 +- +5 single pods of priority 100: the room went to higher priorities",
         text,
         re.M,
     )
