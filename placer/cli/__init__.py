@@ -47,6 +47,15 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "plugin"]
 
+#: Options of ``explain`` behind which a word is theirs, and not the name of a group.
+TAKE_A_WORD = frozenset(
+    (
+        *("-n", "--namespace", "-l", "--selector", "-f", "--filename", "-o", "--output", "--kubeconfig", "--context"),
+        *("--scheduler-name", "--scheduler-config", "--group", "--job", "--spare", "--time-limit", "--changes"),
+        *("--with", "--without", "--set", "--where"),
+    )
+)
+
 GARBAGE = 50_000  #: objects made and not freed, after which the garbage collector looks for cycles
 
 
@@ -85,8 +94,11 @@ def plugin() -> int:
     """Run as kubectl's plug-in: the same, and ``why NAMESPACE/NAME`` for ``explain --group NAMESPACE/NAME``."""
     words = sys.argv[1:]
     if words[:1] == ["why"]:
-        named = len(words) > 1 and not words[1].startswith("-")
-        sys.argv[1:] = ["explain", *(["--group"] if named else []), *words[1:]]
+        named = [at for at, word in enumerate(words) if at and word[0:1] != "-" and words[at - 1] not in TAKE_A_WORD]
+        words[0] = "explain"
+        if named and "--group" not in words and "--job" not in words:
+            words.insert(named[0], "--group")
+        sys.argv[1:] = words
     return main()
 
 

@@ -116,7 +116,8 @@ def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[Grou
     names = tuple(f"{key.namespace}/{key.name}" for key in keys)
     near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
     print_findings(near, console())
-    print_findings((each for each in case.instance.findings if each not in near), console(), brief=not options.wide)
+    others = [each for each in case.instance.findings if each not in near]
+    print_findings(others, console(), brief="" if options.wide else "Other findings" if near else "Findings")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -169,12 +170,12 @@ def _case(
 
 def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
     """Groups asked about; None: all that wait."""
-    from placer.explain.explanation import find_group
+    from placer.explain.explanation import find_groups
     from placer.explain.jobs import job_groups
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
+    return None if options.group is None else find_groups(case, options.group, options.namespace, home_of(options))
 
 
 def _groups(
@@ -182,6 +183,7 @@ def _groups(
 ) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
+    from placer.summary import print_absent
     from placer.summary.queue import nothing_waits
 
     progress.phase("placing all waiting groups")
@@ -203,6 +205,8 @@ def _groups(
             files = _files(options, one)
             yield entry, _told_elsewhere(one, other, files) if other is not None else () if known else _told(one, files)
 
+    if keys is None and asked and not options.json and not selection(options).words:
+        print_absent(case.instance.absent_work, console())
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
@@ -298,7 +302,8 @@ def _print_table(
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
-    terminal.print("" if not many else "`placer explain --group NAME` explains one of them.")
+    one = shlex.join(["placer", "explain", "--group", "NAME", *source_words(options)])
+    terminal.print(f"`{one}` explains one of them." if many else "", markup=False)
     return many
 
 

@@ -63,9 +63,12 @@ class Parser(argparse.ArgumentParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"found {' '.join(rest)}, expected nothing more")
-        for action in self._get_positional_actions():
+        positional = self._get_positional_actions()
+        for action in positional:
             if getattr(action, "needed", False) and not getattr(found, action.dest):
-                self.error(f"the following arguments are required: {action.metavar}")
+                only = [str(getattr(found, each.dest)) for each in positional if getattr(found, each.dest)]
+                so_far = f"found {' '.join(only)} alone, expected {_words(positional)}" if only else ""
+                self.error(so_far or f"the following arguments are required: {action.metavar}")
         return found, rest
 
     def format_help(self) -> str:
@@ -123,12 +126,8 @@ class Parser(argparse.ArgumentParser):
 
     def _short_usage(self) -> str:
         """The command and what it takes, in one line: options by themselves would fill the screen."""
-        words = []
-        for action in self._get_positional_actions():
-            word = str(action.metavar or action.dest)
-            several = f"{word}..." if action.nargs in ("+", "*") else word
-            words.append(several if action.nargs != "*" or getattr(action, "needed", False) else f"[{several}]")
-        return " ".join([self.prog, *words, "[OPTION...]"])
+        words = _words(self._get_positional_actions())
+        return " ".join(filter(None, (self.prog, words, "[OPTION...]")))
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:
@@ -138,6 +137,15 @@ class Parser(argparse.ArgumentParser):
             if expected is None:
                 raise
             raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
+
+
+def _words(positional: Iterable[argparse.Action]) -> str:
+    words = []
+    for action in positional:
+        word = str(action.metavar or action.dest)
+        several = f"{word}..." if action.nargs in ("+", "*") else word
+        words.append(several if action.nargs != "*" or getattr(action, "needed", False) else f"[{several}]")
+    return " ".join(words)
 
 
 #: Words for commands that other tools, or kubectl-placer, have.

@@ -123,7 +123,7 @@ def _preempt(options: argparse.Namespace) -> int:
             return
         yield from preempt_lines(result)
         if options.group is not None and result.placement is not None and _admitted(result):
-            (key,) = {instance.pods[pod.key].group for pod in result.instance.pending} - {None}
+            (key,) = {pod.group for pod in result.instance.pending if pod.group is not None}
             deadline = Deadline(options.began + options.time_limit)
             yield from rival_lines(instance, rivals(instance, key, result.placement, deadline))
 

@@ -112,7 +112,7 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         print_steps(items, terminal)
         if not selection(options).words:
             print_absent(instance.absent_work, terminal)
-    print_findings(instance.findings, terminal, brief=not options.wide)
+    print_findings(instance.findings, terminal, brief="" if options.wide else "Findings")
     print_looked_at(instance, terminal)
 
 

@@ -47,6 +47,13 @@ DROPPED = 12
 
 Thing = TypeVar("Thing")
 
+#: Field of a workload's spec, its value with which there are no pods, that in words, and one with which there are some.
+_NO_PODS = (
+    ("suspend", True, "is suspended", "false"),
+    ("replicas", 0, "is scaled to none", "1"),
+    ("parallelism", 0, "runs none at a time", "1"),
+)
+
 
 def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
     """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
@@ -226,6 +233,21 @@ class Case:
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
         return self._with(raws, only=self.only, before=self.before, least=self.least)
+
+    def without_pods(self, name: str, namespace: str | None) -> str:
+        """Why a workload of this name makes no pods, and the option with which it does; empty: there is none."""
+        named = [raw for raw in self.raws if raw.name == name and namespace in (None, raw.namespace or "default")]
+        for raw in named:
+            full = f"{raw.kind} {raw.identity[2]}/{name}"
+            spec = json.loads(bytes(raw.text)).get("spec") or {}
+            for path, found, words, value in _NO_PODS:
+                if spec.get(path) == found:
+                    option = f"--set {self.words(raw.kind, raw.identity[2], name, raw.group)}:spec.{path}={value}"
+                    makes = f"{full} {words} (spec.{path}: {json.dumps(found)}) and makes no pods"
+                    return f"{makes}; {option} explains it as if it did"
+            if raw.info is None:
+                return f"{full} has no pods in the input, and placer makes none of this kind"
+        return ""
 
     def _with(self, raws: Sequence[RawObject], **asked: Any) -> Case:
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)

@@ -38,6 +38,7 @@ __all__ = [
     "equal_pods",
     "explain",
     "find_group",
+    "find_groups",
     "gates_words",
     "place_by_search",
     "reasons_of",
@@ -127,28 +128,39 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
+    """Find the one group that :func:`find_groups` finds; several are a :class:`UsageError`, too."""
+    found = find_groups(case, words, namespace, home)
+    if len(found) > 1:
+        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
+    return found[0]
+
+
+def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
     """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
 
-    ``namespace``: where the words state none; None: ``home``, else the only one. ``home``: the user's own namespace.
+    A workload stands for all groups that its pods make. ``namespace``: where the words state none; None: ``home``, else
+    the only one. ``home``: the user's own namespace.
 
     Raises
     ------
     UsageError
-        There is none with a pending pod, or there are several.
+        There is none with a pending pod, or there are several of that name.
     """
     instance, name = case.instance, CalledGroup.of(words, namespace)
     found = name.groups(instance, home)
-    if len(found) > 1:
+    one_workload = len({key.namespace for key in found}) == 1 and name.name not in {key.name for key in found}
+    if len(found) > 1 and not one_workload:
         raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
     held = _held(case, name, found)
     if found and not held:
-        return found.pop()
+        return sorted(found)
     runs = next((pod for key, pod in instance.pods.items() if name.means_pod(key) and pod.node is not None), None)
     if held or runs is not None:
         what = f"found a pod on Node {runs.node}, expected one that waits" if runs is not None else held
         raise UsageError(f"--group {words}: {what}")
-    what = "no group, and no pod that waits, has that name"
-    raise UsageError(f"--group {words}: {what}; {waiting_like(instance, name)}")
+    unmade = case.without_pods(name.name, name.namespace)
+    what = f"no group, and no pod that waits, has that name; {waiting_like(instance, name)}"
+    raise UsageError(f"--group {words}: {unmade or what}")
 
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:

@@ -314,6 +314,10 @@ def documents(text: bytes) -> Iterator[Document]:
         reader.close()
 
 
+#: What is expected where a text ends in the middle.
+CUT_OFF = "to its end: write the file again if it is cut off"
+
+
 def _indented_by_tab(text: bytes, line: int, column: int) -> bool:
     there = text.split(b"\n", line + 1)[line] if text.count(b"\n") >= line else b""
     indentation = there[: len(there) - len(there.lstrip(b" \t"))]
@@ -330,7 +334,18 @@ def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
         return YamlError(where, "a tab", "spaces: YAML is not indented by tabs")
     problem = getattr(error, "problem", None) or "something unreadable"
     context = getattr(error, "context", None)
-    return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")
+    words = shown(f"{problem} {context or ''}".strip(), 180)
+    if mark and not _left(text, mark.line, mark.column).strip():
+        begun = getattr(error, "context_mark", None)
+        words += f" that begins in line {begun.line + 1}" if begun else ""
+        return YamlError(where, f"the end of the text ({words})", f"YAML {CUT_OFF}")
+    return YamlError(where, f"text that is not YAML ({words})", "YAML")
+
+
+def _left(text: bytes, line: int, column: int) -> bytes:
+    """What stands behind a place, lines and columns counted from 0."""
+    lines = text.split(b"\n", line)
+    return lines[line][column:] if len(lines) > line else b""
 
 
 @dataclass(frozen=True, slots=True)

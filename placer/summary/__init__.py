@@ -256,12 +256,12 @@ def print_absent(sentences: Sequence[str], console: Console) -> None:
         console.print(f"  ... and {len(sentences) - SHOWN:,} more")
 
 
-def print_findings(findings: Iterable[Finding], console: Console, *, brief: bool = False) -> None:
-    """Print what in the input cannot be as meant; ``brief``: in one line."""
+def print_findings(findings: Iterable[Finding], console: Console, *, brief: str = "") -> None:
+    """Print what in the input cannot be as meant; ``brief``: in one line that begins so."""
     found = list(findings)
     if brief and found:
         codes = ", ".join(f"{code} {count}" for code, count in Counter(each.code for each in found).most_common())
-        console.print(Text(f"Findings ({len(found):,}): {codes} (-o wide lists them)"))
+        console.print(Text(f"{brief} ({len(found):,}): {codes} (-o wide lists them)"))
         return
     if not found:
         return

@@ -346,7 +346,8 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
     steps = [item.next for item in items if item.next is not None]
     if steps:
         console.print()
-        console.print("Next", style="bold")
+        piped = any("FILE" in step.command.split() for step in steps)
+        console.print(f"Next{' (FILE: a file with the same input)' if piped else ''}", style="bold")
     for step in steps:
         line = Text(f"  `{legible(step.command)}` {step.message}")
         if line.cell_len <= console.width or Text(step.command).cell_len + 4 > console.width:
