@@ -83,7 +83,6 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _sums(sums: Sums | None) -> dict[str, Any]:
-    """The sums as plain data; without them where the time did not suffice."""
     if sums is None:
         return {"stranded": None, "largestGangs": None}
     found, gangs = sums
@@ -118,7 +117,6 @@ def _print_late(entries: Sequence[AuditEntry]) -> None:
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
-    """What groups are called: those of one name in several systems in full."""
     from placer.instance.group_names import full_name
 
     names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
@@ -127,7 +125,6 @@ def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None =
 
 
 def _print_lost(instance: Instance) -> None:
-    """Say of which nodes nothing is known although pods are there."""
     from placer.instance.findings import counted
 
     if not instance.nodes:
@@ -140,7 +137,6 @@ def _print_lost(instance: Instance) -> None:
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
-    """What breaks rules first, then what is furthest from the best."""
     return not entry.violations, 1.0 if entry.score is None else entry.score
 
 
@@ -168,7 +164,6 @@ def _number(value: int | None) -> str:
 
 
 def _looked_at(instance: Instance) -> str:
-    """That zones of nodes are not looked at, to be appended; empty where there are none."""
     zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
     return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
 

@@ -1,4 +1,4 @@
-"""``completion``: what a shell needs to complete commands, options and values; argcomplete does it."""
+"""``completion``: commands, options and values for shells, by argcomplete."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_asked() -> bool:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks what could stand where the cursor is, and end; return where none asks."""
+    """Answer a shell that asks for completions, and end; return where none asks."""
     if not is_asked():
         return
     import argcomplete
@@ -64,7 +64,6 @@ def _tree(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
 
 
 def _completer(action: argparse.Action) -> Completer:
-    """What completes a value, by the word that the help has for it."""
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
     word = str(action.metavar)
@@ -87,8 +86,6 @@ def _completer(action: argparse.Action) -> Completer:
 
 
 class _Families:
-    """Completes families and files."""
-
     def __init__(self, files: Completer) -> None:
         self._files = files
 
@@ -99,8 +96,6 @@ class _Families:
 
 
 class _Formats:
-    """Completes formats and files."""
-
     def __init__(self, files: Completer) -> None:
         self._files = files
 
@@ -109,7 +104,6 @@ class _Formats:
 
 
 def _commands(prefix: str, **_: Any) -> list[str]:
-    """Complete commands, for ``help``."""
     from placer.cli.help_texts import GROUPS
 
     return [name for names in GROUPS.values() for name in names if name.startswith(prefix)]
@@ -121,8 +115,6 @@ def _nothing(**_: Any) -> list[str]:
 
 
 class _Policies:
-    """Completes the last name of a list with commas, by those that are not in it; behind ``NAME=`` a file."""
-
     def __init__(self, files: Completer) -> None:
         self._files = files
 

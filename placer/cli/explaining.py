@@ -110,7 +110,6 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:
-    """Print findings about the groups that were asked about, and how many others there are."""
     from placer.summary import print_findings
 
     names = tuple(f"{key.namespace}/{key.name}" for key in keys)
@@ -134,7 +133,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
-    """The input with the job, which is told of and taken as if it ran where it is suspended."""
     from placer.instance.expansion import suspended_workloads
     from placer.manifests import read_texts, validate
     from placer.manifests.faults import Faults
@@ -169,7 +167,6 @@ def _case(
 
 
 def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
-    """Groups asked about; None: all that wait."""
     from placer.explain.explanation import find_groups
     from placer.explain.jobs import job_groups
 
@@ -215,7 +212,6 @@ def _groups(
 
 
 def _files(options: argparse.Namespace, explained: Explanation) -> Files:
-    """Write the objects that changes add, each change's into a file; number of the change to it."""
     files: dict[int, str] = {}
     for number, each in enumerate(explained.changes, 1):
         if options.changes is not None and each.change.with_:
@@ -230,7 +226,6 @@ def _files(options: argparse.Namespace, explained: Explanation) -> Files:
 def _tell_each(
     options: argparse.Namespace, kind: str, answers: Iterable[Answer], count: int, progress: Progress
 ) -> list[Mapping[str, Any]]:
-    """Print answers as they come, as JSON all together; Ctrl-C ends them early."""
     entries: list[Mapping[str, Any]] = []
     asked, last = Interruptible(entries, count, "group"), _Said()
     with asked:
@@ -254,7 +249,6 @@ class _Said:
         self._names: list[str] = []
 
     def new(self, group: Mapping[str, str], lines: list[str]) -> list[str]:
-        """Lines to print: none where they are those of the last group."""
         name = f"{group['namespace']}/{group['name']}"
         if not lines:
             return []
@@ -265,7 +259,6 @@ class _Said:
         return [*before, *lines]
 
     def like_it(self) -> list[str]:
-        """A line that names the groups of which the last lines hold as well."""
         more = self._names[1:]
         self._names = self._names[:1]
         return [f"  The same holds for {len(more):,} more: {and_list(some(more, NAMED))}."] if more else []
@@ -276,7 +269,6 @@ class _Said:
 
 
 def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
-    """Those of some groups that the flags select."""
     shown = set(selection(options).groups(case.instance))
     return [key for key in keys if key in shown]
 
@@ -288,7 +280,6 @@ def _print_table(
     elsewhere: Container[GroupKey],
     deadline: Deadline,
 ) -> bool:
-    """Print the groups as ``queue`` does; True: there are too many for an explanation of each."""
     from placer.disruption import outcome_of
     from placer.explain.explanation import reasons_of
     from placer.explain.prices import FEW
@@ -379,7 +370,6 @@ def _optional(found: Explanation) -> str:
 
 
 def _equal(found: Explanation) -> str:
-    """Others that wait as a group does, which nothing tells from it, to be appended."""
     if not found.equal:
         return ""
     names = and_list(some([f"{key.namespace}/{key.name}" for key in found.equal], NAMED))
@@ -397,7 +387,6 @@ def _why(found: Explanation, files: Files) -> Iterator[str]:
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) -> Iterator[str]:
-    """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
@@ -426,7 +415,6 @@ def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
 
 
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
-    """Whether what gets nothing would fit beside those that go first."""
     if told.outside:
         yield (
             "    The action enqueue keeps it out: its minResources and those of PodGroups let in before it exceed "
@@ -441,7 +429,6 @@ def _fitting_beside(told: MimickedFate) -> Iterator[str]:
 
 
 def _where(fate: GroupFate) -> str:
-    """How many pods of a group are placed, and where where it asks for nearness."""
     pods = f"{fate.placed:,} pod{'' if fate.placed == 1 else 's'} placed"
     return pods + (f" under {fate.hyper_node} (tier {fate.tier})" if fate.hyper_node is not None else "")
 
@@ -455,7 +442,6 @@ def _causes(found: Explanation) -> Iterator[str]:
 
 
 def _set(number: int, causes: Correction) -> Iterator[str]:
-    """One correction set; the group fits as soon as all of it is lifted, and not before."""
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
     yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
@@ -480,7 +466,6 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
 
 
 def _without(explained: Explanation) -> str:
-    """What to do where no change admits a group, after the words that say so."""
     codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
     first = f"{codes[0]}" if "InvalidGroup" in codes else "one of the causes"
     again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
@@ -488,7 +473,6 @@ def _without(explained: Explanation) -> str:
 
 
 def _options(tried: TriedChange, file: str | None) -> str:
-    """The what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
     change = tried.change
     if change.with_ and file is None:
         heads = ((each["kind"], each["metadata"]) for each in change.with_)
@@ -500,7 +484,6 @@ def _options(tried: TriedChange, file: str | None) -> str:
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
-    """When a group of a job fits, beside those of the job that fit now."""
     from placer.explain.jobs import JobFits
 
     key, by = found.explanation.group, " and ".join(found.decided_by)

@@ -36,8 +36,6 @@ class HelpAll(argparse.Action):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Keeps the lines of examples as they are."""
-
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith(EXAMPLES) else super()._fill_text(text, width, indent)
 
@@ -55,7 +53,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse words; an option that is not known is told before anything that is missing because of it."""
+        """Parse words; an unknown option is reported before anything that is missing because of it."""
         for word in self._options_in(args or ()):
             if word not in self._option_string_actions:
                 hint = _hint(word, self._option_string_actions)
@@ -104,7 +102,6 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _options_in(self, words: Sequence[str]) -> Iterable[str]:
-        """What of the words is an option of this parser and not of a command's."""
         for word in words:
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return
@@ -125,7 +122,6 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists them)")
 
     def _short_usage(self) -> str:
-        """The command and what it takes, in one line: options by themselves would fill the screen."""
         words = _words(self._get_positional_actions())
         return " ".join(filter(None, (self.prog, words, "[OPTION...]")))
 
@@ -153,7 +149,6 @@ _MEANT = {"why": "explain", "schedule": "solve", "status": "queue", "get": "queu
 
 
 def _hint(word: str, names: Iterable[str]) -> str:
-    """Propose the name that is meant, or none: what begins like it, else what is most alike."""
     known = [*names]
     longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
     near = longer or filter(None, [_MEANT.get(word) or alike(word, known)])

@@ -44,8 +44,6 @@ def add_run(commands: Any) -> None:
 
 
 class _LoopTeller:
-    """Prints a line for each pass, and says once why none is made."""
-
     def __init__(self, signals: StopSignals, phase: Callable[[str], None], form: str | None) -> None:
         self._signals, self._phase, self._format = signals, phase, form
         self._why = ""
@@ -54,15 +52,12 @@ class _LoopTeller:
         self._is_first = True
 
     def begun(self, _done: Pass) -> None:
-        """Have it said again why none is made, when that is so the next time."""
         self._why = ""
 
     def phase(self, text: str) -> None:
-        """Show what goes on."""
         self._phase(text)
 
     def binding(self) -> None:
-        """Let interrupts only ask."""
         self._signals.gently()
 
     def ended(self, done: Pass) -> None:
@@ -74,17 +69,14 @@ class _LoopTeller:
         self._signals.gently(False)
 
     def standing_by(self, why: str) -> None:
-        """Say so once."""
         self._know(OK)
         self._say(why)
 
     def undecided(self, why: str) -> None:
-        """Say so once."""
         self._know(ClusterError.exit_code)
         self._say(why)
 
     def paused(self, why: str) -> None:
-        """Say so once."""
         self._say(why)
 
     def _know(self, code: int) -> None:
@@ -114,7 +106,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    """Make pass after pass; the exit code is that of the last one."""
     from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
     from placer.scheduling_loop import run_loop
@@ -134,7 +125,6 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspection: Inspection) -> list[LoopMetrics]:
-    """What counts passes and is served as long as the stack is open; nothing where that is not asked for."""
     if address is None:
         return []
     from placer.configuration import parse_address
@@ -147,7 +137,6 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspect
 
 
 def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namespace) -> list[LiveReport]:
-    """What keeps the last pass and serves its report as long as the stack is open; nothing by default."""
     if options.report_bind_address is None:
         return []
     from placer.cli.live_report import LiveReport
@@ -198,7 +187,6 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _tell(done: Pass, form: str | None) -> None:
-    """Print the line of a pass, in YAML a document, of ``name`` what it bound; and a warning where it was not kept."""
     from placer.manifests.writing import to_yaml
 
     if form == "yaml":
@@ -216,7 +204,6 @@ def _exit_code(done: Pass) -> int:
 
 
 def _summary(done: Pass) -> dict[str, Any]:
-    """The one line of JSON that reports the pass."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Pass",
@@ -262,7 +249,6 @@ def _summary(done: Pass) -> dict[str, Any]:
 
 
 def _released(done: Pass) -> dict[str, Any]:
-    """How many of the pods that are bound were released, and which released ones no scheduler has bound yet."""
     return {
         "released": sum(bind.by_release for gang in done.gangs for bind in gang.bound),
         "unbound": _some({bind.pod: bind.node for gang in done.gangs for bind in gang.waiting}),
@@ -270,13 +256,11 @@ def _released(done: Pass) -> dict[str, Any]:
 
 
 def _backing_off(done: Pass) -> dict[GroupKey, str]:
-    """Until when gangs are not tried; those whose other pods wait for them to be complete have no such time."""
     times = {key: until for key, until, _why in done.backing_off.values()}
     return {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items() if until is not None}
 
 
 def _room(done: Pass) -> dict[str, Any]:
-    """What was disturbed, and what became of room that an earlier pass has made."""
     report = done.disruption
     return {
         "disruption": disruption_document(report) if report is not None else None,
@@ -286,7 +270,6 @@ def _room(done: Pass) -> dict[str, Any]:
 
 
 def _decision(done: Pass) -> dict[str, Any]:
-    """What was decided upon and how; each value is null where the pass ended before the decision."""
     from placer.document import set_aside
 
     result = done.result
@@ -323,7 +306,6 @@ def _decision(done: Pass) -> dict[str, Any]:
 
 
 def _gangs(done: Pass) -> dict[str, Any]:
-    """What became of the gangs, and which of their pods a kubelet rejected."""
     from placer.cluster.planning.gang_outcome import GangState
 
     result, dropped = done.result, done.plan.dropped
@@ -340,7 +322,6 @@ def _gangs(done: Pass) -> dict[str, Any]:
 
 
 def _incomplete(gang: GangOutcome) -> dict[str, Any]:
-    """A gang of which something was bound, and not everything."""
     return {
         "group": str(gang.key),
         "state": gang.state.value,
@@ -351,5 +332,4 @@ def _incomplete(gang: GangOutcome) -> dict[str, Any]:
 
 
 def _some(things: Mapping[Any, str]) -> dict[str, str]:
-    """The first of many, by what they are called."""
     return {str(key): text for key, text in islice(things.items(), SHOWN)}

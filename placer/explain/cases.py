@@ -56,7 +56,7 @@ _NO_PODS = (
 
 
 def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
-    """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
+    """Those of some things that a group cannot fit without; only the first are left out."""
     left = list(things)
     for each in things[:DROPPED]:
         less = [other for other in left if other != each]
@@ -68,9 +68,8 @@ def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> 
 class Change:
     """A change of the input, as the what-if options make it.
 
-    ``message``: in words. ``rank``: how much it disturbs besides making others wait: nodes first, then the group's own
-    demands, then others. ``with_``: objects added or put in place of others. ``without``, ``set_``: words of
-    ``--without`` and ``--set``.
+    ``rank``: how much it disturbs: nodes first, then the group's own demands, then others. ``with_``: objects added or
+    replaced. ``without``, ``set_``: words of these options.
     """
 
     message: str
@@ -80,7 +79,7 @@ class Change:
     set_: tuple[str, ...] = ()
 
     def then(self, other: Change) -> Change:
-        """The change and another one after it; disturbs as the worse of the two, and as much as both."""
+        """Both changes; the rank is the worse kind with the sum of both sizes."""
         rank = max(self.rank[0], other.rank[0]), self.rank[-1] + other.rank[-1]
         both = (self.with_ + other.with_, self.without + other.without, self.set_ + other.set_)
         return Change(f"{self.message}, and {other.message}", rank, *both)
@@ -106,9 +105,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class Placed:
-    """A verified placement of everything that waits: the greedy's, which no answer of ``solve`` is worse than, or
-    ``auto``'s.
-    """
+    """A verified placement of all that waits: the greedy's, or ``auto``'s."""
 
     instance: Instance
     placement: Placement
@@ -122,9 +119,7 @@ class Placed:
 
 
 def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
-    """Place all that waits, with ``more`` seconds for further orders of the greedy; None: the answer breaks a rule, a
-    bug.
-    """
+    """Place all that waits, with ``more`` seconds for other orders of the greedy; None: a broken rule, a bug."""
     dense = make_dense(instance)
     solution = greedy(dense, None, Deadline.within(more), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
@@ -134,9 +129,8 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
 class Case:
     """The objects of an instance, to be changed and read again.
 
-    ``scheduler_name``, ``lenient``: as of :func:`placer.read.read`. ``only``: the only group of which pods wait; others
-    are left out. None: all of them wait. ``before``: bindings of others that are carried out before it. ``least``: a
-    group, and how many of its pods are needed, some of them being optional by its own statement.
+    ``only``: the one group that waits; None: all. ``before``: bindings carried out before it. ``least``: a group, and
+    how many of its pods are needed.
     """
 
     def __init__(
@@ -163,7 +157,7 @@ class Case:
         scheduler_name: str | None = None,
         lenient: bool = False,
     ) -> Case:
-        """Read files, as :func:`placer.read.read` does with its errors, and keep the objects."""
+        """Read files as :func:`placer.read.read` does, and keep the objects."""
         raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
@@ -173,7 +167,7 @@ class Case:
 
     @cached_property
     def scheduler_names(self) -> Mapping[Key, str]:
-        """Pod to the scheduler that it names; pods that name none, and those that are not made yet, left out."""
+        """Pod to the scheduler that it names, of those that exist."""
         named = ((pod, pod.spec.scheduler_name) for pod in self._objects.pods)
         return {Key(pod.namespace, pod.metadata.name): name for pod, name in named if name}
 
@@ -211,7 +205,7 @@ class Case:
         return place(self.instance)
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
-        """The same, in which some bindings are carried out, and then nothing waits but one group."""
+        """The same with some bindings carried out, where nothing else than one group waits."""
         return self._with(self.raws, only=key, before=before)
 
     def needing(self, key: GroupKey, count: int) -> Case:
@@ -219,17 +213,11 @@ class Case:
         return self._with(self.raws, least=(key, count))
 
     def of_scheduler(self, name: str) -> Case:
-        """The same, in which pods of one scheduler wait, and those of others are context only."""
+        """The same, in which only pods of one scheduler wait."""
         return Case(self.raws, scheduler_name=name, lenient=self.lenient)
 
     def changed(self, change: Change) -> Case:
-        """The case with a change made.
-
-        Raises
-        ------
-        BadInstance, UsageError
-            The change cannot be made, or the result is no instance.
-        """
+        """The case with a change made; ``BadInstance`` or ``UsageError`` where it cannot be."""
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
         return self._with(raws, only=self.only, before=self.before, least=self.least)
@@ -253,7 +241,7 @@ class Case:
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
-        """Objects that another case, from which a change made this one, does not have."""
+        """Objects that another case, from which this one was made, does not have."""
         before = {id(raw) for raw in other.raws}
         return [json.loads(bytes(raw.text)) for raw in self.raws if id(raw) not in before]
 
@@ -267,9 +255,8 @@ class Case:
         return None
 
     def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
-        """Where the spec of a pod is written, as words of ``--set``, and its value; None: nowhere.
-
-        That of a pod which a workload would make is in the workload.
+        """Where a pod's spec is written, itself or in its workload, as words of ``--set``, and its value; None:
+        nowhere.
         """
         document = self.document("Pod", key.namespace, key.name)
         if document is not None:
@@ -298,7 +285,7 @@ class Case:
         return found
 
     def words(self, kind: str, namespace: str, name: str, group: str = "") -> str:
-        """``KIND/NAMESPACE/NAME`` of an object for what-if options, with its API group where two share the rest."""
+        """``KIND/NAMESPACE/NAME`` for what-if options, with the API group where two share the rest."""
         named = [raw for raw in self._named.get((kind, name), ()) if raw.identity[2] == namespace]
         full = f"{kind.lower()}.{group}" if len(named) > 1 and group else kind.lower()
         return "/".join(part for part in (full, namespace, name) if part)

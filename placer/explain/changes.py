@@ -54,10 +54,7 @@ PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, hi
 
 @dataclass(frozen=True)
 class TriedChange:
-    """A change under which the group is admitted.
-
-    ``objects`` are whole objects that it adds or replaces; ``loses`` are groups that are admitted now and not any more.
-    """
+    """A change that admits the group: whole ``objects`` added, and groups that ``loses`` their admission."""
 
     change: Change
     objects: tuple[dict[str, Any], ...]
@@ -65,10 +62,9 @@ class TriedChange:
 
 
 def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
-    """Find changes that admit a group without breaking a rule, by their losses and how much they disturb.
+    """Find changes that admit a group without breaking a rule, fewest losses first, as far as there is time.
 
-    Changes that are not tried by the question's deadline are left out. ``search`` is asked about kinds of changes of
-    which the greedy shows none to help, ``disturb`` for evictions and moves.
+    ``search``: asked about kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = [tried for told in found.values() for tried in told]
@@ -95,10 +91,7 @@ def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[Tri
 
 
 def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
-    """Two changes that admit the group together, neither of which does alone as far as single ones were tried.
-
-    The first one would if other causes of a set were lifted; the second one is proposed with the first one made.
-    """
+    """The first would admit it if other causes of a set were lifted; the second is proposed with the first one made."""
     told = {each.change.edits for each in single}
     for first in question.deadline.each(islice(_firsts(question), FIRSTS)):
         if first.edits not in told:

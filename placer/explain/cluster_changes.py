@@ -92,7 +92,7 @@ def deleted_pods(question: Question) -> Iterator[Change]:
 
 
 def ended_gangs(question: Question) -> Iterator[Change]:
-    """Running gangs, each of which has only to end for the group to fit: those with fewest pods first."""
+    """Running gangs whose end alone lets the group in, the smallest first."""
     units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
     for name, pods in question.deadline.each(helping):

@@ -27,9 +27,7 @@ SECONDS = 6.0
 
 @dataclass(frozen=True)
 class Copies:
-    """How many copies of a group were placed together, verified; no more than ``bound`` fit, as ``proved_by``
-    proved.
-    """
+    """Copies placed together, verified; no more than ``bound`` fit, as ``proved_by`` proved."""
 
     group: GroupKey
     copies: int
@@ -37,7 +35,7 @@ class Copies:
     proved_by: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         numbers = {"copies": self.copies, "bound": self.bound, "provedBy": self.proved_by}
         return {"group": self.group.as_dict(), **numbers}
 
@@ -56,7 +54,7 @@ def read_spare(words: str, instance: Instance) -> Spare:
 
 
 def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
-    """The instance without those nodes of each domain that have room for most pods of the group."""
+    """The instance without the nodes of each domain that have room for most pods of the group."""
     lone = alone(instance, key)
     room = _room(lone, make_dense(lone))
     by_domain: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -70,12 +68,9 @@ def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
 
 
 def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
-    """Find the largest number of copies of a group, itself included, that fit together with running pods alone.
+    """Find the most copies of a group, itself included, that fit next to running pods.
 
-    Raises
-    ------
-    UsageError
-        The group runs already, in part or whole, or needs no pod, so that there is no end of copies.
+    A group that runs in part, or needs no pod, is a :class:`UsageError`.
     """
     _check(instance, key)
     lone = alone(instance, key)

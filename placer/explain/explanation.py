@@ -62,18 +62,15 @@ class Explanation:
     admitted
         Whether none of its pods waits but optional ones.
     corrections
-        The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
-        decided in time.
+        The smallest first; of an admitted group about its optional pods; empty where undecided.
     changes
-        Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
-    reason
-        As of ``solve``; None where none of its pods waits.
+        Each admits it, or gives one more optional pod a node.
     gated
         Its pods that scheduling gates hold back, which count as missing.
     pods, needed
-        How many of its pods wait, and how many of these it needs at least (0: it is admitted).
+        Waiting pods, and how many of these it needs at least.
     equal
-        Other waiting groups that nothing tells from this one: a change admits any one of them.
+        Other waiting groups that nothing tells from it: a change admits any one of them.
     empty
         Whether it needs no pod, and none of it is placed.
     """
@@ -96,7 +93,7 @@ class Explanation:
         return "\n".join([f"{self.group}: {said}", *(f"  - {each.change.message}" for each in self.changes)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]
         return {
             "group": self.group.as_dict(),
@@ -128,7 +125,7 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """Find the one group that :func:`find_groups` finds; several are a :class:`UsageError`, too."""
+    """The one group of :func:`find_groups`; several are a :class:`UsageError`, too."""
     found = find_groups(case, words, namespace, home)
     if len(found) > 1:
         raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
@@ -136,15 +133,10 @@ def find_group(case: Case, words: str, namespace: str | None = None, home: str =
 
 
 def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
-    """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
+    """Find a group by ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group, a workload for all of its pods.
 
-    A workload stands for all groups that its pods make. ``namespace``: where the words state none; None: ``home``, else
-    the only one. ``home``: the user's own namespace.
-
-    Raises
-    ------
-    UsageError
-        There is none with a pending pod, or there are several of that name.
+    ``namespace``: where the words state none; None: ``home``, the user's own, else the only one. No group with a
+    pending pod, or several of that name, is a :class:`UsageError`.
     """
     instance, name = case.instance, CalledGroup.of(words, namespace)
     found = name.groups(instance, home)
@@ -197,11 +189,9 @@ def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> 
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
-    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted next to the
-    others.
+    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may fit.
 
-    ``keys`` are groups asked about; None: all. A placement that breaks a rule raises :class:`VerificationFailed`: a
-    bug.
+    ``keys``: groups asked about; None: all. A placement that breaks a rule raises :class:`VerificationFailed`.
     """
     instance = case.instance  # reading always finishes
     try:
@@ -218,7 +208,7 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
 
 
 def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
-    """Groups with pending pods that are not admitted, of which optional ones get no node, or that are in ``also``."""
+    """Groups that are not admitted, whose optional pods get no node, or that are in ``also``."""
     groups, there = placed.instance.groups.items(), placed.placement.node_of.keys()
     return [key for key, group in groups if group.pending and (key in also or not there >= set(group.pending))]
 
@@ -226,16 +216,10 @@ def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
 def explain(
     case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None, say: Say = silent
 ) -> Iterator[Explanation]:
-    """Explain groups, one after another.
+    """Explain groups as soon as each is found; each has its share of the time left.
 
-    Explanations come as soon as they are found. ``keys``: None: all that wait. ``deadline``: when nothing more is
-    decided or tried. Each of several groups has its share of the rest. ``placed``: the present placement; None: that of
-    :func:`as_things_stand`. ``say`` is given a few words about each step.
-
-    Raises
-    ------
-    VerificationFailed
-        As :func:`as_things_stand`.
+    ``keys``: None: all that wait. ``placed``: None: of :func:`as_things_stand`, with its error. ``say`` is given words
+    about each step.
     """
     placed = placed or as_things_stand(case, deadline, keys)
     told = reasons_of(placed, deadline)
@@ -258,7 +242,7 @@ def _undecided(group: Group, reason: Reason) -> Explanation:
 
 
 def equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
-    """Pods in no PodGroup to all that no rule and no value tells from each, itself included."""
+    """Pods in no PodGroup to all that no rule or value tells from each, itself included."""
     kinds: dict[object, set[GroupKey]] = defaultdict(set)
     meant = {each.pods[0]: each.neighbours for each in make_dense(instance).classes}
     for pod in instance.pending:
@@ -275,7 +259,7 @@ def _waiting_like(
 
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
-    """Why pods of groups wait next to the placed ones; all of them are late where the time does not suffice."""
+    """Why pods wait next to the placed ones; all are late where the time does not suffice."""
 
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)

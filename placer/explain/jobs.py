@@ -34,12 +34,10 @@ class JobFits(StrEnum):
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """When one group of a job fits.
+    """When one group of a job fits; ``answer`` None: undecided.
 
-    ``answer``: None where it was not decided in time. ``explanation``: why it does not fit now, and changes that admit
-    it; of a job that never fits, on the empty cluster. ``tier``, ``hyper_node``: where it fits now: the smallest
-    HyperNode that holds all of it, None for the virtual root, and its tier. ``decided_by``: who decided and who
-    confirmed it.
+    ``explanation``: why not now, of one that never fits on the empty cluster. ``tier``, ``hyper_node``: where it fits
+    now, None for the virtual root. ``decided_by``: who decided and who confirmed.
     """
 
     answer: JobFits | None
@@ -49,14 +47,14 @@ class JobAnswer:
     decided_by: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         plain = self.explanation.as_dict()
         where = {"tier": self.tier, "hyperNode": self.hyper_node} if self.answer is JobFits.NOW else {}
         return {**plain, "answer": self.answer and str(self.answer), **where, "decidedBy": list(self.decided_by)}
 
 
 def job_groups(case: Case, without: Case) -> list[GroupKey]:
-    """Groups whose pods wait in a case and are not there without the job; none: :class:`UsageError`."""
+    """Groups whose pods wait and are not there without the job; none is a :class:`UsageError`."""
     there = without.instance.pods
     found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
     if not found:
@@ -69,9 +67,7 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
 
 
 def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: Say = silent) -> Iterator[JobAnswer]:
-    """When each group of a job fits, others that wait left out; each is asked about next to those before it that fit
-    now.
-    """
+    """When each group of a job fits, next to those before it that do; others that wait are left out."""
     instance, before = case.instance, Placement()
     equal: Mapping[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(instance), {})
     refused: dict[frozenset[GroupKey], JobAnswer] = {}

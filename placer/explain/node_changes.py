@@ -255,11 +255,7 @@ def added_nodes(question: Question) -> Iterator[Change]:
 
 
 def _templates(question: Question) -> list[str]:
-    """Nodes that any pod of the group may use and that, were they empty and sound, would have room for one.
-
-    Sound ones first, of these the one on which least runs. Where the group asks for neighbours by domains of labels, or
-    calls, one of each of the first domains, because the domain of a new node counts.
-    """
+    """Sound nodes first, the least used of them; where domains or calls count, one of each of the first domains."""
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
         new = _fresh(node)

@@ -38,8 +38,8 @@ def next_step(
 ) -> NextStepPart:
     """The command that helps with a group that waits, without its price.
 
-    ``code``: of the reason why pods of it wait. ``source``: input of the command, as words of the command line.
-    ``optional``: whether its waiting pods are optional, so that nothing goes for them.
+    ``code``: its reason. ``source``: input of the command, as words. ``optional``: only optional pods wait, so nothing
+    goes.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"
@@ -55,10 +55,7 @@ def priced(
     deadline: Deadline,
     say: Callable[[str], None],
 ) -> dict[GroupKey, NextStepPart]:
-    """Find the pods that must go for groups, one after another, as far as there is time.
-
-    Only steps by ``preempt`` have a price.
-    """
+    """Find the pods that must go, for steps by ``preempt``, as far as there is time."""
     found = {}
     for key, step in steps:
         found[key] = step
@@ -73,10 +70,7 @@ def priced(
 
 
 def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
-    """Waiting groups, at least as urgent, that would be admitted if a placement did not give a group its room.
-
-    Empty where that is not found by the deadline.
-    """
+    """Waiting groups, at least as urgent, that lose their room to a group's placement; empty where there is no time."""
 
     def admitted(world: Instance) -> frozenset[GroupKey]:
         placed = place(world, more=0.0)

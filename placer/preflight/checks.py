@@ -1,4 +1,4 @@
-"""The checks, one after another; each is a function that gives its findings."""
+"""The checks, each a function that gives its findings."""
 
 from __future__ import annotations
 
@@ -45,24 +45,9 @@ _WRITTEN = (
 
 
 def check_cluster(client: Client, options: PassOptions) -> list[CheckResult]:
-    """Look whether a cluster lets passes do their work.
+    """Check whether a cluster lets passes do their work; at least one result of every check.
 
-    Parameters
-    ----------
-    client
-        The cluster, as whoever will make the passes.
-    options
-        Of the passes.
-
-    Returns
-    -------
-    list[CheckResult]
-        At least one of every check.
-
-    Raises
-    ------
-    ClusterError
-        The server does not answer, is not ready, or does not know us.
+    A server that does not answer, is not ready or does not know us is a :class:`ClusterError`.
     """
     looked = _CheckedCluster(client, options)
     checks = (_server, _kinds, _rights, _lease, _schedulers, _volcano, _clock, _memory)
@@ -71,8 +56,6 @@ def check_cluster(client: Client, options: PassOptions) -> list[CheckResult]:
 
 @dataclass(frozen=True)
 class _CheckedCluster:
-    """What the checks look at, each thing asked for once."""
-
     client: Client
     options: PassOptions
 
@@ -90,7 +73,6 @@ class _CheckedCluster:
             return None
 
     def groups(self, info: KindInfo) -> set[str]:
-        """The API groups in which a kind is served, in whichever version."""
         return {group for group, _ in (*self.served.places(info), *self.served.other_places(info))}
 
 
@@ -102,7 +84,6 @@ class _ServerVersion(msgspec.Struct, rename="camel"):
 
 
 def _server(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Which server it is, and who we are there; one that is not ready ends the check."""
     client = cluster.client
     cluster.served  # noqa: B018  # asks whether it is ready
     answer = client.get("/version")
@@ -118,7 +99,6 @@ def _server(cluster: _CheckedCluster) -> Iterator[CheckResult]:
 
 
 def _kinds(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Which of the kinds that a pass reads and writes are served, in which versions."""
     for info in read_kinds(cluster.options):
         yield _kind(cluster, info)
     if not cluster.options.dry_run:
@@ -151,7 +131,6 @@ def _kind(cluster: _CheckedCluster, info: KindInfo) -> CheckResult:
 
 
 def _rights(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Ask for each right that a pass needs."""
     for needed in (*needed_rights(cluster.options), *_measured(cluster)):
         yield _right(cluster, needed)
 
@@ -168,14 +147,12 @@ def _right(cluster: _CheckedCluster, needed: NeededRight) -> CheckResult:
 
 
 def _is_served(cluster: _CheckedCluster, right: Right) -> bool:
-    """Whether the kind that a right is about is there; what is no kind that is read, every cluster has."""
     plural = right.resource.partition("/")[0]
     infos = [each for each in BY_ATTRIBUTE.values() if each.plural == plural and right.group in each.groups]
     return not infos or any(right.group in cluster.groups(each) for each in infos)
 
 
 def _measured(cluster: _CheckedCluster) -> Iterator[NeededRight]:
-    """The ConfigMaps with measured costs that NetworkTopologies name."""
     for group, version in cluster.served.places(BY_ATTRIBUTE["network_topologies"]):
         try:
             found = listed(cluster.client.get, f"/apis/{group}/{version}/networktopologies", TopologyView)
@@ -201,7 +178,6 @@ class _LeaseRecord(ObjectView):
 
 
 def _lease(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Who holds the Lease, and whether its holder lives."""
     client, lease = cluster.client, cluster.options.lease
     if cluster.options.dry_run:
         yield CheckResult("lease", _OK, str(lease), "not needed by a dry run")
@@ -277,7 +253,6 @@ def _volcano(cluster: _CheckedCluster) -> Iterator[CheckResult]:
 
 
 def _clock(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Our clock beside the server's, which tells it to a second with each answer."""
     behind = (cluster.client.now() - datetime.now(UTC)).total_seconds()
     if abs(behind) <= _CLOCKS_DIFFER:
         yield CheckResult("clock", _OK, "this machine's", f"within {_CLOCKS_DIFFER:.0f} s of the server's")
@@ -302,7 +277,6 @@ class _PageOfOne(msgspec.Struct):
 
 
 def _memory(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """What a pass takes on a cluster of this size, and what there is."""
     try:
         answer = cluster.client.get("/api/v1/nodes", {"limit": "1"})
         if answer.status != 200:

@@ -1,7 +1,6 @@
-"""Every right that a pass needs, and what for.
+"""Every right that a pass needs, and its purpose.
 
-``deploy/`` grants these and no others; a test holds both together for each overlay. What a pass reads is what
-:mod:`placer.cluster.reading.snapshot` lists, so the table of kinds is asked and not repeated.
+``deploy/`` grants these and no others, as a test shows for each overlay.
 """
 
 from __future__ import annotations
@@ -31,17 +30,7 @@ _MORE = ("replica_sets", "pods")
 
 @dataclass(frozen=True, slots=True)
 class NeededRight:
-    """A right that a pass needs.
-
-    Parameters
-    ----------
-    right
-        Which.
-    purpose
-        What cannot be done without it.
-    folder
-        Of ``deploy/``, which grants it.
-    """
+    """A right, what cannot be done without it, and the folder of ``deploy/`` that grants it."""
 
     right: Right
     purpose: str
@@ -55,13 +44,7 @@ def read_kinds(options: PassOptions) -> list[KindInfo]:
 
 
 def needed_rights(options: PassOptions) -> list[NeededRight]:
-    """List what a pass needs, each right once.
-
-    Parameters
-    ----------
-    options
-        Of the pass.
-    """
+    """List the rights that a pass needs, each once."""
     kept = [*_binding(options)]
     if not options.dry_run:
         kept += _telling(options)
@@ -74,7 +57,6 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
 
 
 def _within(needed: Iterable[NeededRight], options: PassOptions) -> Iterator[NeededRight]:
-    """The same where a pass is for some namespaces: in each of them, and nowhere else."""
     places = sorted(options.guards.namespaces)
     if not places:
         yield from needed

@@ -1,4 +1,4 @@
-"""The least step for pods left over of a ready group: its placed pods, and one pod (or subgroup) more."""
+"""The least step for pods left of a ready group: placed pods, and one pod or subgroup more."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ __all__ = ["Steps", "next_steps"]
 
 @dataclass(frozen=True)
 class Steps:
-    """An instance whose groups are each the placed pods of a ready group and the least step more.
+    """``dense``: groups that are each a ready one's placed pods and the least step more, all needed.
 
-    ``dense``: each of its groups needs all its pods; ``of``: group of the whole instance to its steps, each a group
-    here and how many pods it is more.
+    ``of``: group of the whole instance to its steps: a group here, and how many pods more.
     """
 
     dense: Dense
@@ -25,10 +24,7 @@ class Steps:
 
 
 def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps:
-    """Make the next steps of some ready groups.
-
-    A step is one pod of a class that has pods left, or as many pods as a subgroup needs that has none yet (C6).
-    """
+    """Make the next steps: one pod of a class with pods left, or a subgroup's least number (C6)."""
     placed = placed_by_class(solution)
     made = _StepsBuilder(dense, placed)
     of: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -68,7 +64,6 @@ class _StepsBuilder:
     origin: list[int] = field(default_factory=list)
 
     def add(self, gang: DenseGroup, sizes: dict[int, int], more: int) -> int:
-        """Append a group that must have the placed pods of ``gang`` and some more; returns its index."""
         number, dense = len(self.groups), self.whole
         taken = [index for index in gang.classes if sizes[index]]
         at = {index: place for place, index in enumerate(taken, len(self.classes))}
@@ -95,7 +90,6 @@ class _StepsBuilder:
         return len(self.scopes) - 1
 
     def dense(self) -> Dense:
-        """Everything added, on the nodes and in the queues of the whole instance."""
         copies: dict[int, list[int]] = defaultdict(list)
         for index, origin in enumerate(self.origin):
             copies[origin].append(index)

@@ -1,4 +1,4 @@
-"""Where counting does not exclude a group: whether it has a place alone, and which relaxed rule gives it one."""
+"""Whether a group that counting does not exclude has a place alone, and which relaxed rule gives one."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ class LoneTrial:
         self.state = GreedyState(layout)
 
     def fits(self, group: int) -> bool | None:
-        """Whether a group's needed pods have a place: False only where everything was tried, None where none was
-        found.
-        """
+        """Whether needed pods have a place; False only where everything was tried, None: none was found."""
         state, effort = self.state, Effort(LOOKS)
         mark = state.mark()
         found = squeeze_in(state, group, effort)
@@ -42,7 +40,7 @@ class LoneTrial:
 
     @cached_property
     def _weaker(self) -> tuple[_Relaxation, LoneTrial] | None:
-        """The last rule of the catalogue's order that concerns some pod here, and the same cluster without it."""
+        """The last rule of the catalogue's order that concerns a pod here, and the cluster without it."""
         for rule in LADDER:
             dense = rule.without(self.layout.dense)
             if dense is not None:
@@ -73,7 +71,7 @@ class LoneTrial:
 
 @dataclass(frozen=True)
 class _Relaxation:
-    """A rule that can be left out of the arrays; ``without`` gives None where it concerns no pod."""
+    """``without`` gives None where the rule concerns no pod."""
 
     code: ReasonCode
     broken: str

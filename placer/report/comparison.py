@@ -1,4 +1,4 @@
-"""Policies and methods side by side, from the rows of ``placer compare``: figures, and groups that fare differently."""
+"""Rows of ``placer compare`` next to each other, and groups that fare differently."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ OWN = "this placement"
 
 
 class _Fate(NamedTuple):
-    """What becomes of a group: whether it is ready, its pods with a node, where they are."""
-
     admitted: bool
     placed: int
     tier: int | None
@@ -31,17 +29,7 @@ _Fates = dict[_Name, _Fate]
 
 
 def beside(others: Sequence[ComparedRow], own: ComparedRow | None, index: Mapping[GroupKey, int]) -> dict[str, Any]:
-    """Put rows beside each other.
-
-    Parameters
-    ----------
-    others
-        At least one.
-    own
-        The page's own placement, which stands before the others; None: it has none.
-    index
-        Group to its index on the page.
-    """
+    """Put rows next to each other; ``own``: the page's placement, the first row; ``index``: group to its index."""
     rows = others if own is None else [own, *others]
     fates = [(row.policy, _fates(row)) for row in rows if row.groups]
     return {
@@ -69,7 +57,6 @@ def _policy(row: ComparedRow) -> dict[str, Any]:
 
 
 def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
-    """How many groups are ready under a policy and not in the page's own placement, and the reverse."""
     if own is None or row is own or not row.groups:
         return {"onlyThere": None, "onlyHere": None}
     there, here = ({name for name, fate in _fates(each).items() if fate.admitted} for each in (row, own))
@@ -77,7 +64,6 @@ def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
 
 
 def _keys(rows: Iterable[ComparedRow]) -> list[tuple[str, int | None]]:
-    """Every value of any row, in the order they are compared."""
     return list(dict.fromkeys((each.name, each.priority) for row in rows for each in row.objective))
 
 
@@ -118,7 +104,6 @@ def _fates(row: ComparedRow) -> _Fates:
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    """Groups of which any two columns say different things, those first that do not have as many pods everywhere."""
     table = _table([column for _, column in fates])
     differing = [name for name, row in table.items() if len(set(row)) > 1]
     differing.sort(key=lambda name: not _differs_in_number(table[name]))
@@ -133,13 +118,11 @@ def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int])
 
 
 def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
-    """Every group that any column has, with its fate in each."""
     names = dict.fromkeys(name for column in columns for name in column)
     return {name: [column.get(name) for column in columns] for name in names}
 
 
 def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
-    """Whether a group is not ready everywhere, or does not have as many pods."""
     return len({fate and fate[:2] for fate in row}) > 1
 
 

@@ -1,4 +1,4 @@
-"""What a placement evicts and moves, and what lost nodes ran: in words, and pod by pod."""
+"""Evictions, moves and lost pods: in words, and pod by pod."""
 
 from __future__ import annotations
 
@@ -14,19 +14,10 @@ __all__ = ["disturbed"]
 
 
 def disturbed(answer: Answer) -> dict[str, Any]:
-    """Gather what happens to pods that run.
+    """Gather what happens to running pods.
 
-    Parameters
-    ----------
-    answer
-        What there is, and what comes of it.
-
-    Returns
-    -------
-    dict
-        ``lines``, as the command prints them, and columns of ``pods``: the number of the ``step`` in which one goes (0:
-        it is gone already), ``unit`` (what goes together, D1), ``pod`` (its index), ``what`` (``evicted``, ``moved``,
-        ``lost``), ``priority`` of the unit. All are empty where nothing is disturbed.
+    ``lines`` as the command prints them; columns of ``pods``: ``step`` (0: gone already), ``unit`` (D1), ``pod``,
+    ``what`` (``evicted``, ``moved``, ``lost``), ``priority``.
     """
     placement = answer.outcome.placement
     rows = sorted(_rows(answer))
@@ -37,7 +28,6 @@ def disturbed(answer: Answer) -> dict[str, Any]:
 
 
 def _lines(answer: Answer) -> Iterator[str]:
-    """What the command says that made such a placement."""
     placement = answer.outcome.placement
     if placement.lost:
         return repair_lines(answer.before, answer.result)

@@ -1,4 +1,4 @@
-"""What waits or was just placed, a line per group: by priority and age, equal reasons once with a count."""
+"""Groups that wait or were just placed, a line each; equal reasons share one."""
 
 from __future__ import annotations
 
@@ -78,21 +78,9 @@ _WORDS: Mapping[str, str] = {
 
 
 def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float) -> dict[GroupKey, QueueItem]:
-    """Make a row of each group that had a pending pod.
+    """Make a row of each group that had a pending pod, the most urgent and then the oldest first.
 
-    Parameters
-    ----------
-    outcome
-        What a placement makes of the instance.
-    reasons
-        Why pods of a group stay pending.
-    now
-        Seconds since the epoch, for ages.
-
-    Returns
-    -------
-    dict
-        The most urgent first, among equally urgent ones the oldest.
+    ``now``: seconds since the epoch, for ages.
     """
     groups = [group for group in outcome.before.groups.values() if group.pending]
     ordered = sorted(groups, key=lambda group: (-group.priority, group.created or math.inf, group.key))
@@ -123,7 +111,6 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
 
 
 def _since(created: float) -> str | None:
-    """Since when a group is there; 0 where nothing says it."""
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
@@ -141,16 +128,9 @@ def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
 
 
 def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})) -> str:
-    """Give the reason in about four words; of room that others got, by their priority.
+    """The reason in about four words.
 
-    Parameters
-    ----------
-    group
-        That waits.
-    reason
-        Why.
-    priorities
-        Of groups, by name with kind, for a reason from a file, which is plain text.
+    ``priorities``: of groups by name with kind, for a reason that comes from a file as plain text.
     """
     rivals = _rivals(reason, priorities) if reason.code == "Outcompeted" else []
     if rivals and min(rivals) > group.priority:
@@ -161,7 +141,6 @@ def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = M
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
-    """Priorities of the groups that got the room, as far as the message names them."""
     if not isinstance(reason.text, Sentence):
         named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
         return [priorities[name] for name in named if name in priorities]
@@ -185,7 +164,7 @@ def duration(seconds: float) -> str:
 
 
 def age_words(seconds: float) -> str:
-    """Write an age as kubectl does: two units while the first is small, and no unit below the second.
+    """Write an age as kubectl does.
 
     Examples
     --------
@@ -204,18 +183,12 @@ def age_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class QueueLine:
-    """One line of the table: a group, or several of one priority that wait for one reason.
-
-    Parameters
-    ----------
-    items
-        The groups, the oldest first.
-    """
+    """A line of the table: one group, or several that share priority and reason, the oldest first."""
 
     items: Sequence[QueueItem]
 
     def cells(self, now: float) -> tuple[str, ...]:
-        """What stands in its columns."""
+        """Its columns."""
         first = self.items[0]
         several = len(self.items) > 1
         nouns = {item.kind for item in self.items}
@@ -238,7 +211,6 @@ def _common(words: Sequence[str]) -> str:
 
 
 def _kind(item: QueueItem) -> str:
-    """What groups of one line share."""
     return item.words if item.reason is not None else "they fit now"
 
 
@@ -249,15 +221,7 @@ def _age(item: QueueItem, now: float) -> str:
 
 
 def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
-    """Put groups into lines, many of one priority and one reason into one of them.
-
-    Parameters
-    ----------
-    items
-        In the order in which they are listed; a line stands where its first group does.
-    each
-        A line for each of them all the same.
-    """
+    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each."""
     found: dict[object, list[QueueItem]] = defaultdict(list)
     for item in items:
         found[item.priority, _kind(item)].append(item)
@@ -272,19 +236,7 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
 
 
 def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
-    """Print a table of groups.
-
-    Parameters
-    ----------
-    items
-        In the order in which they are listed.
-    console
-        Where to print.
-    now
-        Seconds since the epoch, for ages.
-    wide
-        A line for each group, however many these are; else as many as are listed, equal ones in one.
-    """
+    """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
     rows = [line.cells(now) for line in shown]
@@ -312,7 +264,7 @@ def _add_column(table: Table, head: str, longest: int) -> None:
 
 
 def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
-    """Put groups of a namespace and a priority together that wait for one and the same reason; others are alone."""
+    """Put groups of one namespace, priority and reason together."""
     found: dict[object, list[QueueItem]] = defaultdict(list)
     for item in items:
         if item.reason is not None:
@@ -321,7 +273,7 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
 
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the whole reasons, equal ones once: of many lines of the table that of the first."""
+    """Print the whole reasons, equal ones once."""
     lines = [line.items for line in queue_lines(items)]
     alone = [row[0] for row in lines if len(row) == 1]
     rank = {id(item): at for at, item in enumerate(items)}
@@ -331,7 +283,6 @@ def print_messages(items: Sequence[QueueItem], console: Console) -> None:
 
 
 def _message(row: Sequence[QueueItem]) -> Text:
-    """Groups with the reason that the first of them has."""
     reason = row[0].reason
     assert reason is not None, "a group that waits has a reason"
     same = all(each.reason == reason for each in row)
@@ -342,7 +293,7 @@ def _message(row: Sequence[QueueItem]) -> Text:
 
 
 def print_steps(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the next steps, each with what it says or would do."""
+    """Print the next steps."""
     steps = [item.next for item in items if item.next is not None]
     if steps:
         console.print()
@@ -358,7 +309,7 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
 
 
 def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
-    """Lines that say that no group that is asked about waits, but for work that is not there yet."""
+    """Lines for no waiting group, with work that makes no pods yet."""
     if not (instance.nodes or instance.pods):
         return ["The input holds no node and no pod."]
     absent = instance.absent_work if not asked.words else ()
