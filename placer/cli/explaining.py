@@ -180,7 +180,6 @@ def _groups(
 ) -> int:
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
-    from placer.summary import print_absent
     from placer.summary.queue import nothing_waits
 
     progress.phase("placing all waiting groups")
@@ -202,8 +201,6 @@ def _groups(
             files = _files(options, one)
             yield entry, _told_elsewhere(one, other, files) if other is not None else () if known else _told(one, files)
 
-    if keys is None and asked and not options.json and not selection(options).words:
-        print_absent(case.instance.absent_work, console())
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
     else:
@@ -283,6 +280,7 @@ def _print_table(
     from placer.disruption import outcome_of
     from placer.explain.explanation import reasons_of
     from placer.explain.prices import FEW
+    from placer.summary import print_absent
     from placer.summary.queue import print_queue, print_steps, queue_items
 
     told, now = reasons_of(placed, deadline), time.time()
@@ -293,6 +291,8 @@ def _print_table(
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
+    if not selection(options).words:
+        print_absent(placed.instance.absent_work, terminal)
     one = shlex.join(["placer", "explain", "--group", "NAME", *source_words(options)])
     terminal.print(f"`{one}` explains one of them." if many else "", markup=False)
     return many

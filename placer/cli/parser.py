@@ -61,13 +61,16 @@ class Parser(argparse.ArgumentParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"found {' '.join(rest)}, expected nothing more")
-        positional = self._get_positional_actions()
-        for action in positional:
+        for action in self._get_positional_actions():
             if getattr(action, "needed", False) and not getattr(found, action.dest):
-                only = [str(getattr(found, each.dest)) for each in positional if getattr(found, each.dest)]
-                so_far = f"found {' '.join(only)} alone, expected {_words(positional)}" if only else ""
-                self.error(so_far or f"the following arguments are required: {action.metavar}")
+                self.error(self._lacking(action, found))
         return found, rest
+
+    def _lacking(self, action: argparse.Action, found: Any) -> str:
+        positional = self._get_positional_actions()
+        only = [str(getattr(found, each.dest)) for each in positional if getattr(found, each.dest)]
+        so_far = f"found {' '.join(only)} alone, expected {_words(positional)}" if only else ""
+        return so_far or f"the following arguments are required: {action.metavar}"
 
     def format_help(self) -> str:
         """Give the help, with commands in groups, and without hidden flags."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from placer.deadline import Deadline
@@ -67,14 +67,12 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     ``search``: asked about kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
-    single = [tried for told in found.values() for tried in told]
-    pairs = _pairs_beside(question, single)
+    single = list(chain(*found.values()))
     thorough = replace(question, search=search, disturb=disturb)
-    least = _admitting(thorough, least_disturbed)
-    if single or pairs or least:
+    every = [*single, *_pairs_beside(question, single), *_admitting(thorough, least_disturbed)]
+    if every:
         thorough = replace(thorough, deadline=_within(question.deadline, MORE))
-    found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
-    every = [*pairs, *least, *(tried for told in found.values() for tried in told)]
+    every += chain(*(_admitting(thorough, propose) for propose, told in found.items() if not told))
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
 
 

@@ -146,13 +146,16 @@ def find_groups(case: Case, words: str, namespace: str | None = None, home: str 
     held = _held(case, name, found)
     if found and not held:
         return sorted(found)
-    runs = next((pod for key, pod in instance.pods.items() if name.means_pod(key) and pod.node is not None), None)
-    if held or runs is not None:
-        what = f"found a pod on Node {runs.node}, expected one that waits" if runs is not None else held
-        raise UsageError(f"--group {words}: {what}")
-    unmade = case.without_pods(name.name, name.namespace)
-    what = f"no group, and no pod that waits, has that name; {waiting_like(instance, name)}"
-    raise UsageError(f"--group {words}: {unmade or what}")
+    raise UsageError(f"--group {words}: {held or _not_found(case, name)}")
+
+
+def _not_found(case: Case, name: CalledGroup) -> str:
+    nodes = (pod.node for key, pod in case.instance.pods.items() if name.means_pod(key) and pod.node is not None)
+    node = next(nodes, None)
+    if node is not None:
+        return f"found a pod on Node {node}, expected one that waits"
+    nothing = f"no group, and no pod that waits, has that name; {waiting_like(case.instance, name)}"
+    return case.without_pods(name.name, name.namespace) or nothing
 
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:

@@ -192,11 +192,15 @@ def one_of(keys: Iterable[GroupKey]) -> str:
     return f"one of {', '.join(sorted(map(full_name, keys)))}"
 
 
-def waiting_like(instance: Instance, called: CalledGroup) -> str:
-    """Work of this name that makes no pods yet, a waiting group with a name like it, or the list of those that wait."""
+def _absent(instance: Instance, called: CalledGroup) -> str | None:
     place = re.escape(called.namespace) if called.namespace else "[a-z0-9-]+"
     named = re.compile(rf"(?<![\w./-]){place}/{re.escape(called.name)}(?![\w.-])")
-    absent = next(filter(named.search, instance.absent_work), None)
+    return next(filter(named.search, instance.absent_work), None)
+
+
+def waiting_like(instance: Instance, called: CalledGroup) -> str:
+    """Work of this name that makes no pods yet, a waiting group with a name like it, or the list of those that wait."""
+    absent = _absent(instance, called)
     if absent is not None:
         return absent
     waiting = sorted(f"{key.namespace}/{key.name}" for key, group in instance.groups.items() if group.pending)

@@ -324,28 +324,34 @@ def _indented_by_tab(text: bytes, line: int, column: int) -> bool:
     return b"\t" in indentation and column <= len(indentation)
 
 
+def _unprintable(error: yaml.reader.ReaderError, text: bytes) -> YamlError:
+    character = ord(error.character) if isinstance(error.character, (str, bytes)) else error.character
+    return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
+
+
 def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     if isinstance(error, yaml.reader.ReaderError):
-        character = ord(error.character) if isinstance(error.character, (str, bytes)) else error.character
-        return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
+        return _unprintable(error, text)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     if mark and _indented_by_tab(text, mark.line, mark.column):
         return YamlError(where, "a tab", "spaces: YAML is not indented by tabs")
-    problem = getattr(error, "problem", None) or "something unreadable"
-    context = getattr(error, "context", None)
-    words = shown(f"{problem} {context or ''}".strip(), 180)
-    if mark and not _left(text, mark.line, mark.column).strip():
-        begun = getattr(error, "context_mark", None)
-        words += f" that begins in line {begun.line + 1}" if begun else ""
-        return YamlError(where, f"the end of the text ({words})", f"YAML {CUT_OFF}")
-    return YamlError(where, f"text that is not YAML ({words})", "YAML")
+    return _torn(error, where, mark is not None and _ends(text, mark.line, mark.column))
 
 
-def _left(text: bytes, line: int, column: int) -> bytes:
-    """What stands behind a place, lines and columns counted from 0."""
+def _torn(error: yaml.YAMLError, where: str, at_end: bool) -> YamlError:
+    problem, context = getattr(error, "problem", None), getattr(error, "context", None)
+    words = shown(f"{problem or 'something unreadable'} {context or ''}".strip(), 180)
+    if not at_end:
+        return YamlError(where, f"text that is not YAML ({words})", "YAML")
+    begun = getattr(error, "context_mark", None)
+    began = f" that begins in line {begun.line + 1}" if begun else ""
+    return YamlError(where, f"the end of the text ({words}{began})", f"YAML {CUT_OFF}")
+
+
+def _ends(text: bytes, line: int, column: int) -> bool:
     lines = text.split(b"\n", line)
-    return lines[line][column:] if len(lines) > line else b""
+    return len(lines) <= line or not lines[line][column:].strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Checks before a pass, which change nothing: rights, kinds, other schedulers, Lease, clock, memory.
+"""Checks before a pass, which change nothing: of rights, kinds, Lease, clock and other programs.
 
-Does not belong here: asking a server (``cluster.reading``), printing (``cli``).
+Not here: asking a server (``cluster.reading``), printing (``cli``).
 """
 
 from placer.preflight.checks import check_cluster

@@ -239,20 +239,24 @@ def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wid
     """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    rows = [line.cells(now) for line in shown]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    columns = [(head, [row[at] for row in rows]) for at, head in enumerate(HEADS)]
-    columns = [(head, cells) for head, cells in columns if head != "GPUS" or {*cells} != {"0"}]
-    for head, cells in columns:
-        _add_column(table, head, max(map(len, (head, *cells))))
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*(Text(legible(cell)) for cell in row))
-    console.print(table)
+    console.print(_table([line.cells(now) for line in shown]))
     if any(len(line.items) > 1 for line in shown):
         console.print("+N: so many more groups like it (-o wide lists each)")
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
         console.print(f"... and {more:,} more (-o wide lists all of them)")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = dict(zip(HEADS, zip(*rows, strict=True), strict=True))
+    if {*columns["GPUS"]} == {"0"}:
+        del columns["GPUS"]
+    for head, cells in columns.items():
+        _add_column(table, head, max(map(len, (head, *cells))))
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(legible(cell)) for cell in row))
+    return table
 
 
 def _add_column(table: Table, head: str, longest: int) -> None:

@@ -9,6 +9,7 @@ Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/pl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -60,17 +61,14 @@ def enqueue(
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
-    idle = _idle(state, overcommit)
-    asked = dict.fromkeys(idle, 0.0)
+    idle, found = _idle(state, overcommit), set()
+    asked: Counter[str] = Counter()
     for group in state.instance.groups.values():
-        for name, amount in _reserved(group, state).items():
-            asked[name] = asked.get(name, 0.0) + amount
-    found = set()
+        asked.update(_reserved(group, state))
     for job in sorted(jobs, key=order):
         least = {} if job.group.placed_before or job.group.inqueue else _counted(job.group.min_resources)
-        after = {name: asked.get(name, 0.0) + amount for name, amount in least.items()}
-        if all(amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in after.items()):
-            asked |= after
+        if all(asked[name] + amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in least.items()):
+            asked.update(least)
             found.add(job.group.key)
     return found
 
