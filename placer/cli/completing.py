@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from placer.errors import UsageError
@@ -71,36 +71,31 @@ def _completer(action: argparse.Action) -> Completer:
     if word in ("INSTANCE", "PLACEMENT") or action.dest == "with_":
         return objects
     if word == "FAMILY|INSTANCE":
-        return _Families(objects)
+        return _or_files(_families, objects)
     if word == "FILE":
         return FilesCompleter()
     if word == "FILE|FORMAT":
-        return _Formats(FilesCompleter())
+        return _or_files(lambda: FORMATS, FilesCompleter())
     if action.dest == "words":
         return _commands
     if word == "FOLDER":
         return DirectoriesCompleter()
     if action.dest == "policies":
-        return _Policies(objects)
+        return _policies(objects)
     return _nothing
 
 
-class _Families:
-    def __init__(self, files: Completer) -> None:
-        self._files = files
+def _families() -> Iterable[str]:
+    from placer.laboratory.generate import FAMILIES
 
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
-        from placer.laboratory.generate import FAMILIES
-
-        return [*(name for name in FAMILIES if name.startswith(prefix)), *self._files(prefix, **more)]
+    return FAMILIES
 
 
-class _Formats:
-    def __init__(self, files: Completer) -> None:
-        self._files = files
+def _or_files(names: Callable[[], Iterable[str]], files: Completer) -> Completer:
+    def complete(prefix: str, **more: Any) -> list[str]:
+        return [*(name for name in names() if name.startswith(prefix)), *files(prefix, **more)]
 
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
-        return [*(name for name in FORMATS if name.startswith(prefix)), *self._files(prefix, **more)]
+    return complete
 
 
 def _commands(prefix: str, **_: Any) -> list[str]:
@@ -114,15 +109,14 @@ def _nothing(**_: Any) -> list[str]:
     return []
 
 
-class _Policies:
-    def __init__(self, files: Completer) -> None:
-        self._files = files
-
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
+def _policies(files: Completer) -> Completer:
+    def complete(prefix: str, **more: Any) -> list[str]:
         from placer.laboratory.deciders import NAMES
 
         *before, last = prefix.split(",")
         name, own, target = last.partition("=")
         if own:
-            return [",".join([*before, f"{name}={file}"]) for file in self._files(target, **more)]
+            return [",".join([*before, f"{name}={file}"]) for file in files(target, **more)]
         return [",".join([*before, name]) for name in NAMES if name not in before]
+
+    return complete

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from placer.explain.cases import Case, Placed
     from placer.explain.causes import Correction
     from placer.explain.changes import TriedChange
-    from placer.explain.copies import Copies, Spare
+    from placer.explain.copies import Copies
     from placer.explain.explanation import Explanation
     from placer.explain.jobs import JobAnswer
     from placer.instance import GroupKey
@@ -330,7 +330,7 @@ def _how_many(
             if kind not in counts:
                 progress.phase(f"{key.namespace}/{key.name}: counting copies")
                 count = how_many(case.instance, key, deadline)
-                left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+                left = None if spare is None else how_many(with_spares(case.instance, key, *spare), key, deadline)
                 counts[kind] = count, left
             found, left = replace(counts[kind][0], group=key), counts[kind][1]
             entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
@@ -340,8 +340,8 @@ def _how_many(
     return OK
 
 
-def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
-    lost = {} if spare is None else {"nodes": spare.count, "tier": spare.tier}
+def _spare(left: Copies, spare: tuple[int, int] | None) -> dict[str, Any]:
+    lost = {} if spare is None else {"nodes": spare[0], "tier": spare[1]}
     return lost | {key: value for key, value in left.as_dict().items() if key != "group"}
 
 
@@ -502,11 +502,12 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterato
     yield from _changes(found.explanation, files)
 
 
-def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:
+def _told_of_copies(found: Copies, left: Copies | None, spare: tuple[int, int] | None) -> Iterator[str]:
     yield f"{found.group}: {_copies(found)}"
     if left is not None and spare is not None:
-        nodes = "roomiest node" if spare.count == 1 else f"{spare.count:,} roomiest nodes"
-        yield f"  with the {nodes} of each domain of tier {spare.tier} lost: {_copies(left)}"
+        count, tier = spare
+        nodes = "roomiest node" if count == 1 else f"{count:,} roomiest nodes"
+        yield f"  with the {nodes} of each domain of tier {tier} lost: {_copies(left)}"
 
 
 def _copies(found: Copies) -> str:

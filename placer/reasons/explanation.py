@@ -70,7 +70,7 @@ class Causes:
 
     @cached_property
     def _further(self) -> _GroupsAlone:
-        return _GroupsAlone(self.instance, GreedyLayout(self._steps.dense))
+        return _GroupsAlone(self.instance, GreedyLayout(self._steps[0]))
 
     def ready(self, key: GroupKey) -> bool:
         """Whether a group is ready with its placed pods."""
@@ -118,7 +118,7 @@ class Causes:
         never = [key for key in left if key not in self.dense.class_of]
         reason = never_placeable(self.instance, group, never, self.eligible) if never else None
         found = None if reason is None else Cause.of(reason)
-        for step, more in self._steps.of.get(number, ()):
+        for step, more in self._steps[1].get(number, ()):
             cause = self._further.cause(step, self.decided)
             if cause is None:
                 return None

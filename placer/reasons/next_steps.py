@@ -12,15 +12,9 @@ from placer.dense.numa import DenseNuma
 __all__ = ["Steps", "next_steps"]
 
 
-@dataclass(frozen=True)
-class Steps:
-    """``dense``: groups that are each a ready one's placed pods and the least step more, all needed.
-
-    ``of``: group of the whole instance to its steps: a group here, and how many pods more.
-    """
-
-    dense: Dense
-    of: Mapping[int, tuple[tuple[int, int], ...]]
+#: Groups that are each a ready one's placed pods and the least step more, all needed; and group of the whole instance
+#: to its steps: a group of the first, and how many pods more.
+Steps = tuple[Dense, Mapping[int, tuple[tuple[int, int], ...]]]
 
 
 def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps:
@@ -31,7 +25,7 @@ def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps
     for number in groups:
         for sizes, more in _steps(dense, dense.groups[number], placed):
             of[number].append((made.add(dense.groups[number], sizes, more), more))
-    return Steps(made.dense(), {number: tuple(steps) for number, steps in of.items()})
+    return made.dense(), {number: tuple(steps) for number, steps in of.items()}
 
 
 def _steps(dense: Dense, gang: DenseGroup, placed: Counter[int]) -> Iterator[tuple[dict[int, int], int]]:

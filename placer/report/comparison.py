@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
@@ -17,13 +17,8 @@ __all__ = ["OWN", "beside"]
 OWN = "this placement"
 
 
-class _Fate(NamedTuple):
-    admitted: bool
-    placed: int
-    tier: int | None
-    domain: str | None
-
-
+#: Whether a group is admitted, its pods with a node, tier and domain.
+_Fate = tuple[bool, int, int | None, str | None]
 _Name = tuple[str, str, str]
 _Fates = dict[_Name, _Fate]
 
@@ -59,7 +54,7 @@ def _policy(row: ComparedRow) -> dict[str, Any]:
 def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
     if own is None or row is own or not row.groups:
         return {"onlyThere": None, "onlyHere": None}
-    there, here = ({name for name, fate in _fates(each).items() if fate.admitted} for each in (row, own))
+    there, here = ({name for name, fate in _fates(each).items() if fate[0]} for each in (row, own))
     return {"onlyThere": len(there - here), "onlyHere": len(here - there)}
 
 
@@ -98,7 +93,7 @@ def _text(name: str, number: int | None, digits: int) -> str | None:
 
 def _fates(row: ComparedRow) -> _Fates:
     return {
-        (each.kind, each.namespace, each.name): _Fate(each.admitted, each.placed, each.tier, each.hyper_node)
+        (each.kind, each.namespace, each.name): (each.admitted, each.placed, each.tier, each.hyper_node)
         for each in row.groups
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from placer.summary.preempting import defrag_lines, preempt_lines, repair_lines
 
@@ -21,7 +21,9 @@ def disturbed(answer: Answer) -> dict[str, Any]:
     """
     placement = answer.outcome.placement
     rows = sorted(_rows(answer))
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(_Disturbed._fields)}
+    columns = {
+        name: [row[place] for row in rows] for place, name in enumerate(("step", "unit", "pod", "what", "priority"))
+    }
     if not (rows or placement.lost):
         return {"lines": [], "pods": columns}
     return {"lines": list(_lines(answer)), "pods": columns}
@@ -34,21 +36,13 @@ def _lines(answer: Answer) -> Iterator[str]:
     return defrag_lines(answer.result) if placement.wanted or placement.freed else preempt_lines(answer.result)
 
 
-class _Disturbed(NamedTuple):
-    step: int
-    unit: str
-    pod: int
-    what: str
-    priority: int
-
-
-def _rows(answer: Answer) -> Iterator[_Disturbed]:
+def _rows(answer: Answer) -> Iterator[tuple[int, str, int, str, int]]:
     pods, disruption = answer.before.pods, answer.disruption
     index = {key: number for number, key in enumerate(pods)}
     for key in answer.lost:
-        yield _Disturbed(0, str(pods[key].group or f"Pod {key}"), index[key], "lost", pods[key].priority)
+        yield 0, str(pods[key].group or f"Pod {key}"), index[key], "lost", pods[key].priority
     step_of = {key: number for number, step in enumerate(disruption.placement.steps, 1) for key in step.go}
     for unit in disruption.units:
         for key in disruption.gone.intersection(unit.pods):
             what = "moved" if key in disruption.moved else "evicted"
-            yield _Disturbed(step_of.get(key, 0), unit.name, index[key], what, unit.priority)
+            yield step_of.get(key, 0), unit.name, index[key], what, unit.priority
