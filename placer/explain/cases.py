@@ -66,11 +66,7 @@ def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the input, as the what-if options make it.
-
-    ``rank``: how much it disturbs: nodes first, then the group's own demands, then others. ``with_``: objects added or
-    replaced. ``without``, ``set_``: words of these options.
-    """
+    """A change of the input, as the what-if options make it; ``rank``: how much it disturbs, by kind and size."""
 
     message: str
     rank: tuple[int, ...]
@@ -86,18 +82,18 @@ class Change:
 
     @property
     def edits(self) -> frozenset[str]:
-        """Its edits for comparison, in any order."""
+        """Its edits, in any order."""
         return frozenset((*map(json.dumps, self.with_), *self.without, *self.set_))
 
 
 def pod_words(keys: Iterable[Key]) -> tuple[str, ...]:
-    """Pods as ``--without`` takes them, sorted."""
+    """Pods as ``--without`` takes them."""
     return tuple(f"pod/{key.namespace}/{key.name}" for key in sorted(keys))
 
 
 @dataclass(frozen=True)
 class Gated:
-    """A pod that scheduling gates keep from every scheduler; ``group`` is the PodGroup that it names."""
+    """A pod that scheduling gates hold back, and the PodGroup that it names."""
 
     gates: tuple[str, ...]
     group: GroupKey | None
@@ -105,7 +101,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class Placed:
-    """A verified placement of all that waits: the greedy's, or ``auto``'s."""
+    """A verified placement of all that waits."""
 
     instance: Instance
     placement: Placement
@@ -119,7 +115,7 @@ class Placed:
 
 
 def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
-    """Place all that waits, with ``more`` seconds for other orders of the greedy; None: a broken rule, a bug."""
+    """Place all that waits by the greedy, with ``more`` seconds for other orders; None: a broken rule, a bug."""
     dense = make_dense(instance)
     solution = greedy(dense, None, Deadline.within(more), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
@@ -129,8 +125,8 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
 class Case:
     """The objects of an instance, to be changed and read again.
 
-    ``only``: the one group that waits; None: all. ``before``: bindings carried out before it. ``least``: a group, and
-    how many of its pods are needed.
+    ``only``: the one group that waits. ``before``: bindings carried out. ``least``: a group, and how many pods it
+    needs.
     """
 
     def __init__(
@@ -173,7 +169,7 @@ class Case:
 
     @cached_property
     def gated(self) -> Mapping[Key, Gated]:
-        """Pods that scheduling gates keep from every scheduler."""
+        """Pods that scheduling gates hold back."""
         objects, known = self._objects, self.instance.groups
         named = self.scheduler_name or objects.snapshot
         ownership = Ownership(named, objects.snapshot is not None, objects.gates)
@@ -201,11 +197,11 @@ class Case:
 
     @cached_property
     def placed(self) -> Placed | None:
-        """A placement of all that waits; None: it breaks a rule, a bug."""
+        """A placement of all that waits; None: a bug."""
         return place(self.instance)
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
-        """The same with some bindings carried out, where nothing else than one group waits."""
+        """The same with some bindings carried out and one group waiting."""
         return self._with(self.raws, only=key, before=before)
 
     def needing(self, key: GroupKey, count: int) -> Case:
@@ -217,13 +213,13 @@ class Case:
         return Case(self.raws, scheduler_name=name, lenient=self.lenient)
 
     def changed(self, change: Change) -> Case:
-        """The case with a change made; ``BadInstance`` or ``UsageError`` where it cannot be."""
+        """The case with a change made; ``BadInstance`` or ``UsageError``: it cannot be."""
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
         return self._with(raws, only=self.only, before=self.before, least=self.least)
 
     def without_pods(self, name: str, namespace: str | None) -> str:
-        """Why a workload of this name makes no pods, and the option with which it does; empty: there is none."""
+        """Why a workload of this name makes no pods, and an option with which it does; else empty."""
         named = [raw for raw in self.raws if raw.name == name and namespace in (None, raw.namespace or "default")]
         for raw in named:
             full = f"{raw.kind} {raw.identity[2]}/{name}"
@@ -241,12 +237,12 @@ class Case:
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
-        """Objects that another case, from which this one was made, does not have."""
+        """Objects that the case it was made from does not have."""
         before = {id(raw) for raw in other.raws}
         return [json.loads(bytes(raw.text)) for raw in self.raws if id(raw) not in before]
 
     def document(self, kind: str, namespace: str, name: str, group: str = "") -> dict[str, Any] | None:
-        """An object as it is written; None where there is none."""
+        """An object as it is written, or None."""
         for raw in self._named.get((kind, name), ()):
             of = raw.info.group if raw.info is not None else raw.group  # an older spelling is the same group
             if raw.identity[2] == namespace and group in ("", of):
@@ -255,9 +251,7 @@ class Case:
         return None
 
     def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
-        """Where a pod's spec is written, itself or in its workload, as words of ``--set``, and its value; None:
-        nowhere.
-        """
+        """Words of ``--set`` for a pod's spec, in its object or its workload's, and the value."""
         document = self.document("Pod", key.namespace, key.name)
         if document is not None:
             return f"{self.words('Pod', *key)}:spec", document.get("spec") or {}

@@ -53,8 +53,7 @@ Correction = tuple[GroupCause, ...]
 def corrections(group: LoneGroup) -> list[Correction] | None:
     """Find smallest correction sets of a group that does not fit alone; None: it fits, or there was no time.
 
-    The smallest comes first, then up to two others, none of which contains another. Ties: causes that
-    ``placer.reasons`` names where only that one is kept, then the order of the catalogue.
+    The smallest comes first, then up to two others, none of which contains another.
     """
     if group.confirmed().fits is not False:
         return None

@@ -62,9 +62,9 @@ class TriedChange:
 
 
 def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
-    """Find changes that admit a group without breaking a rule, fewest losses first, as far as there is time.
+    """Find changes that admit a group, fewest losses first, as far as there is time.
 
-    ``search``: asked about kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
+    ``search``: for kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = list(chain(*found.values()))
@@ -89,7 +89,7 @@ def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[Tri
 
 
 def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
-    """The first would admit it if other causes of a set were lifted; the second is proposed with the first one made."""
+    """The first would admit it with other causes lifted; the second is proposed after the first."""
     told = {each.change.edits for each in single}
     for first in question.deadline.each(islice(_firsts(question), FIRSTS)):
         if first.edits not in told:

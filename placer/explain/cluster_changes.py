@@ -77,7 +77,7 @@ def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int
 
 
 def deleted_pods(question: Question) -> Iterator[Change]:
-    """The end of pods that are being deleted already and hold their room still."""
+    """The end of pods that are being deleted."""
     ending = sorted(pod.key for pod in question.instance.pods.values() if pod.state is PodState.TERMINATING)
 
     def fits(keys: Sequence[Key]) -> bool:

@@ -60,9 +60,9 @@ def with_spares(instance: Instance, key: GroupKey, count: int, tier: int) -> Ins
 
 
 def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
-    """Find the most copies of a group, itself included, that fit next to running pods.
+    """Find the most copies of a group that fit next to running pods.
 
-    A group that runs in part, or needs no pod, is a :class:`UsageError`.
+    A group that runs in part, or needs no pod: :class:`UsageError`.
     """
     _check(instance, key)
     lone = alone(instance, key)

@@ -1,8 +1,4 @@
-"""Whether one group fits with some rules lifted, decided twice by different means.
-
-A *yes* is a placement that ``placer.verify`` accepts without the lifted rules. A *no* counts only after a second
-decision: by the CP model after counting and search, by the integer program after the CP model.
-"""
+"""Whether one group fits with some rules lifted, decided twice by different means (models/explain.md)."""
 
 from __future__ import annotations
 
@@ -37,9 +33,7 @@ SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a group fits; ``fits`` None: undecided or unconfirmed. ``by``: who decided and confirmed. ``cause``:
-    where not.
-    """
+    """Whether a group fits (None: unconfirmed), who decided, where, and the cause where not."""
 
     fits: bool | None
     by: tuple[str, ...] = ()
@@ -96,7 +90,7 @@ class LoneGroup:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """Causes that can be lifted here, in the order of the catalogue: those that the group asks for."""
+        """Causes that the group asks for and that can be lifted, in the order of the catalogue."""
         group, plain = self.instance.groups[self.key], _World(self.instance, self.key, _LEFT_OUT)
         asks = [code for code in RULES_OF if code not in LIFTED or self._asks(code)]
         return (
@@ -115,17 +109,17 @@ class LoneGroup:
         return not off and (asked is None or asked(self.instance, self.instance.groups[self.key]))
 
     def fits(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """The first decision with these causes lifted; a *yes* is verified."""
+        """The first decision; a *yes* is verified."""
         if codes not in self._known:
             self._known[codes] = _World(self.instance, self.key, codes).decide(self.deadline)
         return self._known[codes]
 
     def found(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found quickly; never a proof that there is none."""
+        """A quick look for a place; never a proof that there is none."""
         return _World(self.instance, self.key, codes).searched(QUICK) or Decision(None)
 
     def confirmed(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """The same decided twice; ``fits`` is None where the second cannot tell."""
+        """The same decided twice, or None."""
         if codes not in self._confirmed:
             first = self.fits(codes)
             if first.fits is False:

@@ -26,7 +26,7 @@ NAMED = 3
 
 
 def least_disturbed(question: Question) -> Iterator[Change]:
-    """Evictions and moves for the group alone, or next to others that are placed where it would fit alone."""
+    """Evictions and moves for the group alone, or next to those that are placed where it fits alone."""
     if question.disturb is not None and not question.lifted:
         result = question.disturb(_with_new_pods_kept(question), question.key, question.deadline)
         if result is not None and result.placement is not None and result.placement.disturbs:

@@ -60,19 +60,13 @@ class Explanation:
     Parameters
     ----------
     admitted
-        Whether none of its pods waits but optional ones.
-    corrections
-        The smallest first; of an admitted group about its optional pods; empty where undecided.
-    changes
-        Each admits it, or gives one more optional pod a node.
-    gated
-        Its pods that scheduling gates hold back, which count as missing.
+        None of its pods waits but optional ones, of which ``corrections`` and ``changes`` then are.
     pods, needed
         Waiting pods, and how many of these it needs at least.
     equal
         Other waiting groups that nothing tells from it: a change admits any one of them.
     empty
-        Whether it needs no pod, and none of it is placed.
+        It needs no pod, and none of it is placed.
     """
 
     group: GroupKey
@@ -133,10 +127,10 @@ def find_group(case: Case, words: str, namespace: str | None = None, home: str =
 
 
 def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
-    """Find a group by ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group, a workload for all of its pods.
+    """Find a group by ``[KIND[.GROUP]/][NAMESPACE/]NAME``, by a pod of it, or all groups of a workload.
 
-    ``namespace``: where the words state none; None: ``home``, the user's own, else the only one. No group with a
-    pending pod, or several of that name, is a :class:`UsageError`.
+    ``namespace``: where the words state none; None: ``home``, else the only one. None found, or several of that name:
+    :class:`UsageError`.
     """
     instance, name = case.instance, CalledGroup.of(words, namespace)
     found = name.groups(instance, home)
@@ -165,20 +159,14 @@ def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
 
 
 def gates_words(gated: Mapping[Key, Gated]) -> str:
-    """How many pods scheduling gates hold back, and by which.
-
-    Examples
-    --------
-    >>> gates_words({Key("ml", "a"): Gated(("example.com/quota",), None)})
-    '1 pod that no scheduler may place: scheduling gate example.com/quota'
-    """
+    """How many pods scheduling gates hold back, and by which."""
     names = sorted({name for pod in gated.values() for name in pod.gates})
     gates = f"scheduling gate{'s' if len(names) > 1 else ''} {and_list(names)}"
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
-    """Place all that waits by ``auto``, which is never worse than the greedy; None: no time."""
+    """Place all that waits by ``auto``; None: no time."""
     seconds = min(SEARCH, deadline.left)
     if seconds < LEAST_SEARCH:
         return None
@@ -186,15 +174,15 @@ def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
 
 
 def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
-    """Pods that must be evicted or moved for a group, by ``preempt``; None: no time."""
+    """Evictions and moves for a group; None: no time."""
     seconds = min(DISTURBING, deadline.left)
     return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds, costs=False)
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
-    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may fit.
+    """Place all that waits, by ``auto`` where the greedy leaves a group of ``keys`` (None: any) that may fit.
 
-    ``keys``: groups asked about; None: all. A placement that breaks a rule raises :class:`VerificationFailed`.
+    A placement that breaks a rule raises :class:`VerificationFailed`.
     """
     instance = case.instance  # reading always finishes
     try:
@@ -219,10 +207,9 @@ def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
 def explain(
     case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None, say: Say = silent
 ) -> Iterator[Explanation]:
-    """Explain groups as soon as each is found; each has its share of the time left.
+    """Explain ``keys`` (None: all that wait) as soon as each is found, with equal shares of the time.
 
-    ``keys``: None: all that wait. ``placed``: None: of :func:`as_things_stand`, with its error. ``say`` is given words
-    about each step.
+    ``placed``: None: of :func:`as_things_stand`, with its error. ``say`` is given words about each step.
     """
     placed = placed or as_things_stand(case, deadline, keys)
     told = reasons_of(placed, deadline)
@@ -262,7 +249,7 @@ def _waiting_like(
 
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
-    """Why pods wait next to the placed ones; all are late where the time does not suffice."""
+    """Why pods wait next to the placed ones; late where there is no time."""
 
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)

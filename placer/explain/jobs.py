@@ -34,10 +34,9 @@ class JobFits(StrEnum):
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """When one group of a job fits; ``answer`` None: undecided.
+    """When one group of a job fits (None: undecided), and why not now; of one that never fits on the empty cluster.
 
-    ``explanation``: why not now, of one that never fits on the empty cluster. ``tier``, ``hyper_node``: where it fits
-    now, None for the virtual root. ``decided_by``: who decided and who confirmed.
+    ``tier``, ``hyper_node``: where it fits now; None: the virtual root. ``decided_by``: who decided and confirmed.
     """
 
     answer: JobFits | None

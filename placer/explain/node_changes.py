@@ -45,7 +45,7 @@ MOST_ADDED = 4096
 
 
 def freed_nodes(question: Question) -> Iterator[Change]:
-    """Existing nodes that are closed to the group: cordoned, tainted, or without a label it selects."""
+    """Nodes closed to the group: cordoned, tainted, or without a label."""
     found = False
     for rank, way in _WAYS.items():
         opened = _opened(question, way)
@@ -154,7 +154,7 @@ def _opened(question: Question, way: _Way) -> dict[str, Node]:
 
 
 def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
-    """Few of the nodes that let the group in: those that a placement uses, without those it can do without."""
+    """Few of the nodes that let the group in: used ones that it needs."""
     decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
     if decision is None or decision.placement is None:
         return ()
@@ -239,7 +239,7 @@ _WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
 
 
 def added_nodes(question: Question) -> Iterator[Change]:
-    """The fewest nodes more of a class, in one domain of the lowest tier, that let the group in."""
+    """The fewest new nodes of a class, in one domain of the lowest tier."""
     for template in _templates(question):
         count = _fewest(question, template)
         if count:

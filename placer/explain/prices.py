@@ -36,10 +36,9 @@ _LATE = "its price is not known: the time limit is near"
 def next_step(
     instance: Instance, key: GroupKey, code: str, source: Sequence[str], *, optional: bool = False
 ) -> NextStepPart:
-    """The command that helps with a group that waits, without its price.
+    """The command that helps with a group that waits.
 
-    ``code``: its reason. ``source``: input of the command, as words. ``optional``: only optional pods wait, so nothing
-    goes.
+    ``code``: its reason. ``source``: words of the input. ``optional``: nothing goes for its pods.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"
@@ -55,7 +54,7 @@ def priced(
     deadline: Deadline,
     say: Callable[[str], None],
 ) -> dict[GroupKey, NextStepPart]:
-    """Find the pods that must go, for steps by ``preempt``, as far as there is time."""
+    """Find the pods that must go for steps by ``preempt``, as far as there is time."""
     found = {}
     for key, step in steps:
         found[key] = step
@@ -70,7 +69,7 @@ def priced(
 
 
 def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
-    """Waiting groups, at least as urgent, that lose their room to a group's placement; empty where there is no time."""
+    """Waiting groups, at least as urgent, whose room a group's placement takes; empty where there is no time."""
 
     def admitted(world: Instance) -> frozenset[GroupKey]:
         placed = place(world, more=0.0)

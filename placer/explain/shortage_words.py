@@ -20,7 +20,7 @@ NAMED = 3
 def shortage_words(instance: Instance, placement: Placement, nodes: Collection[str] | None = None) -> str:
     """Lacks of a group where every rule but C2 lets it go; empty where amounts do not tell.
 
-    ``placement``: of the group, without C2. ``nodes``: those its pods could use; None: equal ones to the used.
+    ``nodes``: where its pods could go; None: those equal to the used ones.
     """
     pods = {key: instance.pods[key] for key in placement.node_of}
     if any(pod.host_ports or pod.numa is not None for pod in pods.values()):
