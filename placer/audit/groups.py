@@ -6,7 +6,7 @@ Not judged: what a node (cordoned, tainted) or queue (closed) became later, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
-from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState, Taint
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState
 from placer.instance.group_names import group_of
 from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
@@ -154,16 +154,19 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
         pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
     parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
     waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
-    nodes = {
-        name: replace(node, ready=True, unschedulable=False, taints=_lasting(node.taints))
+    lasting = {
+        name: tuple(taint for taint in node.taints if taint.effect == "NoExecute")
         for name, node in instance.nodes.items()
     }
+    nodes = {
+        name: replace(node, ready=True, unschedulable=False, taints=lasting[name])
+        for name, node in instance.nodes.items()
+    }
+    judged = {key: pod for key, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == group.key}
     groups = {**instance.groups, group.key: waiting}
     policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
-    kept = replace(
-        instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy, queues=queues
-    )
+    kept = replace(instance, pods=judged, groups=groups, nodes=nodes, policy=policy, queues=queues)
     return alone(kept, group.key), where
 
 
@@ -192,14 +195,6 @@ def _of_what_runs(message: str) -> str:
     for pattern, said in _SAID_OF_WHAT_RUNS:
         message = re.sub(pattern, said, message)
     return message
-
-
-def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:
-    return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
-
-
-def _lasting(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    return tuple(taint for taint in taints if taint.effect == "NoExecute")
 
 
 def _lacks(instance: Instance, group: Group) -> bool:

@@ -185,7 +185,8 @@ def _groups(
     progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
+    shown = set(selection(options).groups(case.instance))
+    asked = [key for key in (waiting(placed, others.names) if keys is None else keys) if key in shown]
     if keys is None and asked and not options.json:
         with progress.hidden():
             if _print_table(options, placed, asked, others.names, deadline):
@@ -263,11 +264,6 @@ class _Said:
     def _without_names(self, lines: Iterable[str], name: str) -> list[str]:
         either = "|".join(re.escape(each) for each in (name, *self._names[:1]))
         return [re.sub(rf"\b(?:{either})(?![\w-]|\.\w)", "*", line) for line in lines]
-
-
-def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
-    shown = set(selection(options).groups(case.instance))
-    return [key for key in keys if key in shown]
 
 
 def _print_table(

@@ -223,12 +223,12 @@ def explain(
             share = Deadline.within(max(0.0, deadline.left) / (left - len(found)))
             steps = numbered(key, len(found), left, say)
             ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()), steps)
-            found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
+            group = placed.instance.groups[key]
+            late = Explanation(
+                key, admitted=False, reason=told.get(key, LATE), pods=len(group.pending), needed=group.need
+            )
+            found[kind] = within(deadline, ask, late)
         yield replace(found[kind], group=key, equal=_waiting_like(key, kind, equal, told))
-
-
-def _undecided(group: Group, reason: Reason) -> Explanation:
-    return Explanation(group.key, admitted=False, reason=reason, pods=len(group.pending), needed=group.need)
 
 
 def equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:

@@ -39,7 +39,7 @@ class NeededRight:
 
 def read_kinds(options: PassOptions) -> list[KindInfo]:
     """The kinds that a pass lists."""
-    jobs = ("volcano_jobs",) if _enqueues(options) else ()
+    jobs = ("volcano_jobs",) if options.enqueue and not options.dry_run else ()
     return [BY_ATTRIBUTE[each] for each in (*LISTED, *_MORE, *jobs)]
 
 
@@ -49,7 +49,8 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
     if not options.dry_run:
         kept += _telling(options)
     if options.disturbs:
-        kept.append(_disturbing())
+        purpose = "room is made where the Policy has it so (--max-evictions-per-hour)"
+        kept.append(NeededRight(Right("", "pods/eviction", "create"), purpose, "deploy/overlays/disruption"))
     found = [*_reading(options), *_within(kept, options)]
     if not options.dry_run:
         found += [*_controlling(options), *_leading(options)]
@@ -68,10 +69,6 @@ def _within(needed: Iterable[NeededRight], options: PassOptions) -> Iterator[Nee
         yield NeededRight(
             Right("events.k8s.io", "events", "create", "default"), purpose, "deploy/components/namespaces"
         )
-
-
-def _enqueues(options: PassOptions) -> bool:
-    return options.enqueue and not options.dry_run
 
 
 def _reading(options: PassOptions) -> Iterator[NeededRight]:
@@ -111,11 +108,6 @@ def _binding(options: PassOptions) -> Iterator[NeededRight]:
     if not options.dry_run and options.patience < float("inf"):
         purpose = "a gang that remains half-bound is rolled back (not with --half-bound-patience inf)"
         yield NeededRight(Right("", "pods", "delete"), purpose)
-
-
-def _disturbing() -> NeededRight:
-    purpose = "room is made where the Policy has it so (--max-evictions-per-hour)"
-    return NeededRight(Right("", "pods/eviction", "create"), purpose, "deploy/overlays/disruption")
 
 
 def _telling(options: PassOptions) -> Iterator[NeededRight]:

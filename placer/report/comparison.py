@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placer.instance import GroupKey
@@ -27,9 +27,11 @@ def beside(others: Sequence[ComparedRow], own: ComparedRow | None, index: Mappin
     """Put rows next to each other; ``own``: the page's placement, the first row; ``index``: group to its index."""
     rows = others if own is None else [own, *others]
     fates = [(row.policy, _fates(row)) for row in rows if row.groups]
+    keys = list(dict.fromkeys((each.name, each.priority) for row in rows for each in row.objective))
+    several = len({priority for _, priority in keys} - {None}) > 1
     return {
         "policies": [_policy(row) | _only(row, own) for row in rows],
-        "values": [_value(key, rows, several=_several_priorities(rows)) for key in _keys(rows)],
+        "values": [_value(key, rows, several=several) for key in keys],
         "groups": _differing(fates, index),
     }
 
@@ -56,14 +58,6 @@ def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
         return {"onlyThere": None, "onlyHere": None}
     there, here = ({name for name, fate in _fates(each).items() if fate[0]} for each in (row, own))
     return {"onlyThere": len(there - here), "onlyHere": len(here - there)}
-
-
-def _keys(rows: Iterable[ComparedRow]) -> list[tuple[str, int | None]]:
-    return list(dict.fromkeys((each.name, each.priority) for row in rows for each in row.objective))
-
-
-def _several_priorities(rows: Iterable[ComparedRow]) -> bool:
-    return len({each.priority for row in rows for each in row.objective} - {None}) > 1
 
 
 def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several: bool) -> dict[str, Any]:
@@ -99,27 +93,15 @@ def _fates(row: ComparedRow) -> _Fates:
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    table = _table([column for _, column in fates])
+    names = dict.fromkeys(name for _, column in fates for name in column)
+    table = {name: [column.get(name) for _, column in fates] for name in names}
     differing = [name for name, row in table.items() if len(set(row)) > 1]
-    differing.sort(key=lambda name: not _differs_in_number(table[name]))
+    differing.sort(key=lambda name: len({fate and fate[:2] for fate in table[name]}) == 1)
     index = {(key.kind, key.namespace, key.name): number for key, number in numbers.items()}
     return {
         "columns": [policy for policy, _ in fates],
         "compared": len(table),
         "names": [f"{namespace}/{name}" for _, namespace, name in differing],
         "index": [index.get(name, -1) for name in differing],
-        "fates": [list(map(_plain, table[name])) for name in differing],
+        "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
     }
-
-
-def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return {name: [column.get(name) for column in columns] for name in names}
-
-
-def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
-    return len({fate and fate[:2] for fate in row}) > 1
-
-
-def _plain(fate: _Fate | None) -> list[Any] | None:
-    return None if fate is None else list(fate)

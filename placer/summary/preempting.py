@@ -39,7 +39,7 @@ def preempt_lines(result: Result) -> Iterator[str]:
     if not disruption.gone:
         yield _nothing(result, disruption)
     yield from _going(disruption)
-    yield from (f"-> {line}" for line in _gained(disruption))
+    yield from (f"-> {_placed(disruption, group, 'is admitted')}" for group in disruption.outcome.made_ready)
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
 
@@ -257,10 +257,6 @@ def _unit(disruption: Disruption, unit: DisruptionUnit) -> str:
 def _nodes(names: Iterable[str]) -> str:
     found = sorted(set(names))
     return legible(found[0]) if len(found) == 1 else f"{len(found):,} nodes"
-
-
-def _gained(disruption: Disruption) -> Iterator[str]:
-    yield from (_placed(disruption, group, "is admitted") for group in disruption.outcome.made_ready)
 
 
 def _placed(disruption: Disruption, group: Group, what: str) -> str:
