@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import threading
 import time
 import uuid
@@ -50,6 +51,9 @@ _MOST_REJECTED = 1_000
 _TOLD = 0.5
 #: Seconds between two looks at whether to stop, at the Lease, and at whether passes are paused.
 _LOOK = 0.5
+#: Seconds after which a thread that decides lets one that binds run: with Python's own 5 ms each answer of the server
+#: waits that long for the interpreter, several times per binding.
+_SWITCH = 0.0005
 
 
 class LoopObserver(Protocol):
@@ -139,6 +143,8 @@ def run_loop(
         What a pass does, given the lists that are kept as ``lists``.
     """
     loop = _Loop(client, options, stop, _Observers(observers), make)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
     try:
         while not stop.is_set():
             if options.dry_run:
@@ -146,6 +152,7 @@ def run_loop(
             else:
                 loop.lead()
     finally:
+        sys.setswitchinterval(before)
         loop.teller.close()
         loop.lists.close()
 

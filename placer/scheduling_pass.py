@@ -644,23 +644,22 @@ def _decide(
     options = done.options
     if options.disturbs:  # what the Policy lets be disturbed is no matter of placing alone, and not ignored
         instance = replace(instance, policy=replace(instance.policy, evicts=False, moves=False))
-    with done.step("solve"):
+    with _joined(done, lane), done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
         earlier = _earlier_answer(done)
         if earlier is not None and earlier.verdict is Verdict.OPTIMAL:
             done.result = replace(earlier, instance=instance)
         else:
-            with _joined(done, lane):
-                done.result = solve(
-                    instance,
-                    method=options.method,
-                    time_limit=options.time_limit,
-                    workers=options.workers,
-                    seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
-                    began=_half_at_least(began, options.time_limit),
-                    earlier=earlier,
-                    meanwhile=lane,
-                )
+            done.result = solve(
+                instance,
+                method=options.method,
+                time_limit=options.time_limit,
+                workers=options.workers,
+                seed=options.seed if earlier is None else (earlier.seed + 1) % 2**31,
+                began=_half_at_least(began, options.time_limit),
+                earlier=earlier,
+                meanwhile=lane,
+            )
         told = {key: done.reasons.get(key, reason) for key, reason in done.result.reasons.items()}
         done.result = replace(done.result, reasons=told)
     save_pass(done)

@@ -119,10 +119,11 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
 def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
     """Terms that mean the same pods share one look-up."""
     meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
-    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
+    new = {id(outcome.instance.pods[key]) for key in outcome.new}
+    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or id(pod) in new)
     for term, owners in owners_of_terms(pods).items():
         matched = outcome.neighbours.matching(term.pods)
-        if any(pod.key in outcome.new for pod in chain(owners, matched)):
+        if not new.isdisjoint(map(id, chain(owners, matched))):
             place = term.topology_key, id(matched)
             if place not in meanings:
                 meanings[place] = _by_domain(outcome, term, matched)
