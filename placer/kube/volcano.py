@@ -29,6 +29,10 @@ class GangTopologySpec(Schema, frozen=True, kw_only=True):
     highest_tier_name: Annotated[str, Meta(max_length=253)] | None = None
 
 
+class Phase(Schema, frozen=True, kw_only=True):
+    phase: str | None = None
+
+
 class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=253)] | None = None
     network_topology: GangTopologySpec | None = None
@@ -50,6 +54,7 @@ class PodGroupSpec(Schema, frozen=True, kw_only=True):
 
 class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: PodGroupSpec | None = None
+    status: Phase | None = None
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):

@@ -275,7 +275,8 @@ class _Validation:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
         elif raw.group == "placer.dev":
-            self._fault(raw, "kind", shown(raw.kind), "objects of a cluster, or a Policy (verify takes a Placement)")
+            remedy = "keep it in another folder; verify and report take a Placement after the instance"
+            self._fault(raw, "kind", shown(raw.kind), f"objects of a cluster, or a Policy: {remedy}")
         elif raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:

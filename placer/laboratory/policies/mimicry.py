@@ -10,7 +10,7 @@ from typing import Any
 
 from placer.deadline import NEVER, Deadline
 from placer.errors import PlacerError, PolicyFailed, UsageError
-from placer.instance import Instance
+from placer.instance import GroupKey, Instance
 from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies.coscheduling import Coscheduling
 from placer.laboratory.policies.default_preemption import DefaultPreemption
@@ -69,11 +69,28 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
+<<<<<<< HEAD
     """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off."""
+=======
+    """What a policy binds.
+
+    Parameters
+    ----------
+    placement
+        Pods to nodes in the order in which they are bound. It may break rules of ours.
+    notes
+        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
+    ended
+        Whether all that waits was tried by the deadline; where not, the placement is what was bound until then.
+    outside
+        Groups that Volcano's action enqueue does not let in, and so does not try.
+    """
+>>>>>>> face
 
     placement: Placement
     notes: tuple[str, ...] = ()
     ended: bool = True
+    outside: frozenset[GroupKey] = frozenset()
 
 
 def run(
@@ -140,7 +157,7 @@ def _mimic(
         if evicts and ended:
             more = Placement.of(preempt(session)).bindings
             placement = _evicting(Placement((*placement.bindings, *more)), state)
-        return Mimicry(placement, tuple(reader.remarks), ended)
+        return Mimicry(placement, tuple(reader.remarks), ended, session.outside)
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
     scheduler = pod_by_pod(state, profile, reader, algorithm)
     reader.raise_any()
