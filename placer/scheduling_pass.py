@@ -542,7 +542,8 @@ def _taken(client: Client, done: Pass, watch: Callable[[str], None], lists: Refl
     name, gates = done.options.scheduler_name, done.options.gates
     taken = take(client, name, progress, lists, gates=gates, served=served, kept=facts)
     done.troubles += room_troubles(taken.no_room)
-    return taken
+    budget = done.options.namespace_budget
+    return taken if budget is None else taken.within(budget.bytes)
 
 
 def _failed(client: Client, done: Pass, lists: Reflectors | None) -> list[Rejection]:

@@ -26,7 +26,7 @@ class NamespaceBudget:
 
     ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
     nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
-    of their labels and annotations.
+    of their labels and annotations, and of their demands on nodes and pods where these have more than 2 KiB.
     """
 
     terms: int = 10_000
@@ -120,15 +120,13 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     """
     if budget is None:
         return instance
-    costs = namespace_costs(instance)
-    over = {name: cost for name, cost in costs.items() if cost.share(budget) > 1}
     groups: dict[str, list[Group]] = defaultdict(list)
     for group in instance.groups.values():
         groups[group.key.namespace].append(group)
     pods = _by_namespace(instance)
     beyond: dict[Key, str] = {}
     findings = []
-    for name, cost in over.items():
+    for name, cost in _spenders(instance, budget):
         found = _beyond(instance, groups[name], pods[name], cost, budget)
         if found:
             findings.append(_finding(cost, budget, len(found)))
@@ -137,6 +135,11 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
         return instance
     kept = tuple(sorted((*instance.findings, *findings)))
     return instance.keeping_held(beyond_budget=beyond, findings=kept)
+
+
+def _spenders(instance: Instance, budget: NamespaceBudget) -> list[tuple[str, NamespaceCost]]:
+    cut = {pod.namespace for pod in instance.pending if _is_cut(pod)}
+    return [(name, cost) for name, cost in namespace_costs(instance).items() if cost.share(budget) > 1 or name in cut]
 
 
 def _beyond(
@@ -153,6 +156,8 @@ def _beyond(
 
 
 def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) -> str | None:
+    if any(map(_is_cut, pods)):
+        return "bytes"
     more = NamespaceCost(spent.namespace)
     more.add(pods)
     after = {
@@ -166,6 +171,11 @@ def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) ->
     return kind
 
 
+def _is_cut(pod: Pod) -> bool:
+    """Whether the snapshot has left out the text of a pod for the budget: it counts long objects of all kinds."""
+    return any(text.startswith("namespaceBudget.") for text in pod.unsupported)
+
+
 def _together(spent: set[Hashable], more: set[Hashable]) -> int:
     new = len(more - spent)
     return len(spent) + new if new else 0
@@ -174,7 +184,7 @@ def _together(spent: set[Hashable], more: set[Hashable]) -> int:
 _SAID: Mapping[str, str] = {
     "terms": "distinct terms, host ports and node constraints",
     "resources": "distinct resources",
-    "bytes": "bytes of labels and annotations",
+    "bytes": "bytes of labels, annotations and long demands",
 }
 
 

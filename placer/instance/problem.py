@@ -117,7 +117,7 @@ class Pod:
         ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; for other schedulers and passes that make
         room, since no rule looks at it.
     text_bytes
-        Of its labels and annotations; no rule looks at it.
+        Text by which its namespace's budget counts it; no rule looks at it.
     running_priority
         Priority as a unit while it runs (D1), where that is not its own: it states none and its group has one, or the
         class of its group counts and is more.

@@ -73,6 +73,12 @@ def test_each_kind_of_cost_is_measured() -> None:
     assert found["bytes"] == 3 * 2
 
 
+def test_long_demands_count_as_text_and_short_ones_do_not() -> None:
+    long = spent(instance_of(*honest(), *HOSTILE["long_terms"](2)))["bytes"]
+    assert long > 2 * 30_000
+    assert spent(instance_of(*honest(), *HOSTILE["affinity"](2)))["bytes"] == 2 * 2  # labels
+
+
 def test_seconds_are_shared_by_distinct_kinds_of_pods() -> None:
     instance = instance_of(*honest(), *HOSTILE["anti_affinity"](6))
     parts = {name: cost.part for name, cost in namespace_costs(instance).items()}
