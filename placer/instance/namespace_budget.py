@@ -24,9 +24,10 @@ NAMED = 5
 class NamespaceBudget:
     """Most that the pods of one namespace may cost, running ones included.
 
-    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
-    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
-    of their labels and annotations, and of their demands on nodes and pods where these have more than 2 KiB.
+    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and as one the demands
+    on nodes (selector, affinity, tolerations), amounts, queue, priority, subgroup and workload. ``resources``: distinct
+    resources that they request. ``bytes``: text of their labels and annotations, and of their demands on nodes and pods
+    where these have more than 2 KiB.
     """
 
     terms: int = 10_000
@@ -51,14 +52,14 @@ class NamespaceCost:
     resources: set[Hashable] = field(default_factory=set)
     bytes: int = 0
     part: float = 0.0
-    _counted: set[tuple[int, ...]] = field(default_factory=set)
+    _counted: set[tuple[Hashable, ...]] = field(default_factory=set)
 
     def add(self, pods: Iterable[Pod]) -> None:
         """Count pods in, looking once at values that equal pods share."""
         for pod in pods:
             self.bytes += pod.text_bytes
             self.daemons += pod.daemon
-            shared = tuple(map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)))
+            shared = *map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)), *_ranks(pod)
             if not pod.unsupported and shared not in self._counted:
                 self._counted.add(shared)
                 self.resources.update(pod.requests)
@@ -82,7 +83,12 @@ class NamespaceCost:
 def _terms(pod: Pod) -> Iterable[Hashable]:
     asked = pod.neighbours
     yield from (*asked.affinity, *asked.anti_affinity, *asked.spread, *pod.host_ports)
-    yield pod.constraints
+    yield pod.constraints, pod.requests, *_ranks(pod)
+
+
+def _ranks(pod: Pod) -> tuple[Hashable, ...]:
+    """What makes a row of its own of a pod that asks for the same as another one."""
+    return pod.priority, pod.queue, pod.sub_group, pod.workload
 
 
 def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:

@@ -122,7 +122,14 @@ def test_a_gang_waits_as_a_whole() -> None:
     gang[2]["spec"]["nodeSelector"] = {"a": "b"}
     group = pod_group("g", EVIL, minMember=2)
     instance = within_budget(instance_of(*honest(), group, *gang), NamespaceBudget(terms=1))
-    assert len(instance.beyond_budget) == 3
+    assert sum(key.namespace == EVIL for key in instance.beyond_budget) == 3
+
+
+def test_distinct_amounts_count_as_terms() -> None:
+    """Each is a row of its own in arrays and bounds."""
+    instance = within_budget(instance_of(*honest(), *HOSTILE["amounts"](10)), NamespaceBudget(terms=6))
+    assert spent(instance)["terms"] == 10
+    assert len(instance.beyond_budget) == 4
 
 
 def test_more_resources_or_text_than_is_looked_at_is_not_supported() -> None:
