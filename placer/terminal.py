@@ -100,11 +100,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def source_words(options: argparse.Namespace) -> list[str]:
-<<<<<<< HEAD
-    """Words of the command line with which another command reads the same."""
-=======
-    """What another command needs to read the same, as words of the command line; FILE for standard input."""
->>>>>>> face
+    """Words of the command line with which another command reads the same; FILE for standard input."""
     flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
     flags["--scheduler-name"] = options.scheduler_name
     files = ("FILE" if str(each) == "-" else each for each in options.instance)

@@ -147,12 +147,7 @@ def _doubts(instance: Instance, group: Group) -> Set[str]:
     return {*lost, str(group.key), *parts} if lost else set()
 
 
-<<<<<<< HEAD
 def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
-    """The instance in which a group's pods wait and nothing else does, and where they are."""
-=======
-def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
->>>>>>> face
     where = {key: instance.pods[key].node or "" for key in group.bound}
     pods = dict(instance.pods)
     for key in group.bound:

@@ -108,22 +108,12 @@ def _pass_options(options: argparse.Namespace) -> PassOptions:
 
 
 def _troubles(done: Pass) -> Iterator[str]:
-<<<<<<< HEAD
-    """Why what was decided is not what there is now."""
     if done.report.disruption is not None and done.report.disruption.trouble is not None:
         end = " to its end" if done.report.disruption.evicted else ", and nothing was evicted"
         yield f"the plan was not carried out{end}: {done.report.disruption.trouble}"
     yield from (f"{gang.key} is half-bound: {gang.reason}" for gang in done.bound.half_bound)
     yield from map(str, done.bound.overfull)
     yield from (f"{gang.key} was bound, and not seen since" for gang in done.bound.unseen)
-=======
-    if done.disruption is not None and done.disruption.trouble is not None:
-        end = " to its end" if done.disruption.evicted else ", and nothing was evicted"
-        yield f"the plan was not carried out{end}: {done.disruption.trouble}"
-    yield from (f"{gang.key} is half-bound: {gang.reason}" for gang in done.half_bound)
-    yield from map(str, done.overfull)
-    yield from (f"{gang.key} was bound, and not seen since" for gang in done.unseen)
->>>>>>> face
 
 
 # -------------------------------------------------------------------------------------------------------------- telling

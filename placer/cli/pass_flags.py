@@ -48,19 +48,8 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def configured(options: argparse.Namespace) -> argparse.Namespace:
-<<<<<<< HEAD
-    """The options with what the file says and the defaults in their places, and ``origins``: where each is from.
-
-    Raises
-    ------
-    UsageError
-        With everything that is wrong in the file and with the values of flags.
-    """
-    from placer.configuration import read_configuration
-=======
     """Fill in the file and defaults, and ``origins``; all faults of file and flags are one :class:`UsageError`."""
-    from placer.configuration import key_of, read_configuration, wrong_values
->>>>>>> face
+    from placer.configuration import read_configuration
 
     defaults: dict[str, Any] = options.defaults_of_keys
     given = {name: value for name, value in vars(options).items() if name in defaults}

@@ -204,11 +204,7 @@ def _exit_code(done: Pass) -> int:
 
 
 def _summary(done: Pass) -> dict[str, Any]:
-<<<<<<< HEAD
-    """The one line of JSON that reports the pass."""
     report, bound = done.report, done.bound
-=======
->>>>>>> face
     return {
         "apiVersion": API_VERSION,
         "kind": "Pass",
@@ -257,24 +253,13 @@ def _released(done: Pass) -> dict[str, Any]:
     }
 
 
-<<<<<<< HEAD
 def _earlier(done: Pass) -> dict[str, Any]:
-    """The state that earlier passes left, and what this one disturbed."""
     read, report = done.read, done.report.disruption
     disturbed = {"disruption": disruption_document(report) if report is not None else None}
     if read is None:
         return {"unfinished": [], "backingOff": {}, "coolingNodes": [], **disturbed, "room": "none", "reserved": 0}
     # Pods that wait for their gang to be complete have no time.
     times = {key: until for key, until, _why in read.backing_off.values() if until is not None}
-=======
-def _backing_off(done: Pass) -> dict[GroupKey, str]:
-    times = {key: until for key, until, _why in done.backing_off.values()}
-    return {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items() if until is not None}
-
-
-def _room(done: Pass) -> dict[str, Any]:
-    report = done.disruption
->>>>>>> face
     return {
         "unfinished": sorted(map(str, read.half_bound))[:SHOWN],
         "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items()}),

@@ -135,12 +135,7 @@ class _World:
 
     @cached_property
     def arrays(self) -> Dense:
-<<<<<<< HEAD
-        """Of the instance, with the causes that are lifted in the arrays."""
         return lift_causes_in_arrays(make_dense(self.instance), self.codes)
-=======
-        return lift_arrays(make_dense(self.instance), self.codes)
->>>>>>> face
 
     @cached_property
     def group(self) -> int | None:

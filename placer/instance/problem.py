@@ -86,8 +86,8 @@ class Pod:
     ``created``: seconds since the epoch; 0.0 where absent. ``daemon``: DaemonSet or static pod: does not make its node
     count as used (O4). ``workload``: None: it has no dependencies. ``unsupported``: fields that ask for more than is
     modelled (C4), as ``field: what``. ``protected``: why a bound pod is never disturbed (D2). ``never_preempts``: for
-    other schedulers and passes that make room. ``running_priority``: priority as a unit while it runs (D1), where that
-    is another one.
+    other schedulers and passes that make room. ``text_bytes``: text by which its namespace's budget counts it.
+    ``running_priority``: priority as a unit while it runs (D1), where that is another one.
     """
 
     namespace: str
@@ -198,51 +198,13 @@ class SubGroup:
 class Group:
     """A gang: a PodGroup, or one pod in no group.
 
-<<<<<<< HEAD
     ``min_member``, ``min_task_member``: least placed pods, in all and per role (C5). ``sub_groups``: one entry per set
     that has a pod. ``priority``: compared in O1, higher first. ``created``: seconds since the epoch, for ties.
     ``pending``, ``bound``: sorted; unsupported pods are pending, terminating ones in neither. ``succeeded``: members
     that finished and count as placed, by role; ``finished``: all of them. ``min_resources``, ``class_priority``: for
-    other schedulers. ``invalid``: why nothing of it may be placed (InvalidGroup). ``disrupted_whole``: its pods are
-    disturbed together (D1). ``stated``: the mark of its pods that states ``min_member``.
-=======
-    Parameters
-    ----------
-    min_member
-        Least placed pods (C5).
-    min_task_member
-        Least placed pods per role; empty where ``minMember`` is below their sum, since Volcano then checks none.
-    topology
-        For the whole group; ``locality: all`` of the Policy is applied already.
-    sub_groups
-        One entry per set that has a pod.
-    queue
-        None: in none.
-    priority
-        Compared in O1, higher first.
-    created
-        Seconds since the epoch, for ties.
-    pending
-        Our pending pods, sorted, unsupported ones included.
-    bound
-        Members that run and are not terminating.
-    succeeded
-        Members that finished and count as placed, by role (Volcano only).
-    finished
-        All members that succeeded, whether they count or not; no rule looks at it.
-    min_resources
-        ``minResources``; for other schedulers (``policies``), since no rule looks at it.
-    inqueue
-        Volcano has let it in and runs none of it; for ``policies``, too.
-    class_priority
-        Of its PodGroup's class; None: none. Other schedulers use it whatever the pods state.
-    invalid
-        Why nothing of it may be placed (InvalidGroup); None where the group is in order.
-    disrupted_whole
-        Its pods are disturbed together (``disruptionMode: all``), even where some alone would leave it ready (D1).
-    stated
-        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
->>>>>>> face
+    other schedulers. ``inqueue``: Volcano has let it in and runs none of it; for them, too. ``invalid``: why nothing of
+    it may be placed (InvalidGroup). ``disrupted_whole``: its pods are disturbed together (D1). ``stated``:
+    the mark of its pods that states ``min_member``.
     """
 
     key: GroupKey

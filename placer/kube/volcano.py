@@ -29,10 +29,6 @@ class GangTopologySpec(Schema, frozen=True, kw_only=True):
     highest_tier_name: Annotated[str, Meta(max_length=253)] | None = None
 
 
-class Phase(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=253)] | None = None
     network_topology: GangTopologySpec | None = None

@@ -46,15 +46,9 @@ class MimickedFate:
     since
         The first of them next to which, and those before it, the group fits no more, decided twice.
     fits_beside
-<<<<<<< HEAD
         Whether a group that gets nothing fits next to all that the policy binds; None: undecided.
-=======
-        Whether the group, which gets nothing, fits beside all that the policy binds; None where that was not decided.
-    notes
-        What of the scheduler is not mimicked.
     outside
         Whether Volcano's action enqueue does not let it in, whatever fits.
->>>>>>> face
     """
 
     fate: GroupFate | None

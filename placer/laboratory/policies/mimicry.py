@@ -69,23 +69,10 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
-<<<<<<< HEAD
-    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off."""
-=======
-    """What a policy binds.
+    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off.
 
-    Parameters
-    ----------
-    placement
-        Pods to nodes in the order in which they are bound. It may break rules of ours.
-    notes
-        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
-    ended
-        Whether all that waits was tried by the deadline; where not, the placement is what was bound until then.
-    outside
-        Groups that Volcano's action enqueue does not let in, and so does not try.
+    ``outside``: groups that Volcano's action enqueue does not let in, and so does not try.
     """
->>>>>>> face
 
     placement: Placement
     notes: tuple[str, ...] = ()

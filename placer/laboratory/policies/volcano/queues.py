@@ -1,13 +1,8 @@
 """The action enqueue with overcommit, and the plug-in proportion.
 
-<<<<<<< HEAD
-A PodGroup of which nothing runs is let in while its ``minResources``, with those of all that are in and do not run yet,
-fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not part of an instance.
-=======
 A PodGroup whose phase is Pending waits outside. It is let in while its ``minResources``, with those of all that are in
-and do not run yet, fit into what all nodes have, stretched by a factor, less what pods take. Others are not tried.
-Of queues weight and capability count; guarantees are not part of an instance.
->>>>>>> face
+and do not run yet, fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not
+part of an instance.
 
 Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/plugins/{overcommit,proportion}``.
 """
@@ -45,13 +40,9 @@ def enqueue(
 ) -> set[GroupKey]:
     """Jobs that are in once the action has run.
 
-<<<<<<< HEAD
+    PodGroups that the snapshot shows as Inqueue are in, and what they ask for is taken, whether they have pods or not.
     ``overcommit`` has factors of the capacity, 1 or more, of single resources, and ``""`` of all others; without it the
     plug-in is off, and all are let in.
-=======
-    PodGroups that the snapshot shows as Inqueue are in, and what they ask for is taken, whether they have pods or not.
-    Without ``overcommit`` the plug-in is off, and all are let in; ``order`` says who is asked first.
->>>>>>> face
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
@@ -74,12 +65,8 @@ def _idle(state: ClusterState, overcommit: Mapping[str, float]) -> dict[str, flo
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
-<<<<<<< HEAD
-=======
-    """What a PodGroup that is in has asked for and does not take yet."""
     if group.inqueue:
         return _counted(group.min_resources)
->>>>>>> face
     if not group.bound or len(group.bound) < group.min_member:
         return {}
     pods = (state.instance.pods[key].requests for key in group.bound)
