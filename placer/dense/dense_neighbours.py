@@ -13,17 +13,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from placer.dense.affinity_orders import Attraction, affinity_order, joined_classes
-from placer.dense.numa import DenseNuma
 from placer.dense.solution import BoolArray, IntArray
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.neighbours import AffinityTerm, DomainUnit, Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, owners_of_terms
+
+if TYPE_CHECKING:
+    from placer.dense.numa import DenseNuma
 
 __all__ = [
     "ANY_NUMBER",
