@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense
-from placer.dense.model import IntArray
+if TYPE_CHECKING:
+    from placer.dense import Dense
+    from placer.dense.model import IntArray
 
 __all__ = [
     "GroupSignature",

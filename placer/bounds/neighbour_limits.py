@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.dense import Dense, DenseScope
-from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
-from placer.dense.model import BoolArray, IntArray
+if TYPE_CHECKING:
+    from placer.dense import Dense, DenseScope
+    from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+    from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["NeighbourLimits"]
 
