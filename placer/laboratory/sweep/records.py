@@ -71,24 +71,14 @@ class RunRecord(BaseModel):
         Above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
     weight_bound, weight_gap, weight_proved_by
         No placement exceeds it; |bound - value| / max(1, |value|).
-    violations
-        Rule to number of violations; only broken rules.
     verdict
         None of a policy that breaks a rule.
-    seconds_to_first
-        From the beginning of the call to its first answer; None of a policy.
     seconds
         Of the whole call, reading to writing.
     processor_seconds
         Of the process and its children, from the interpreter's start on.
-    trace
-        Each improvement of the answer or a bound; of a policy empty.
     peak_memory_mib
         Of the process and its children at once: the sum of their high-water marks.
-    notes
-        Parts of the configuration of a policy that are not mimicked.
-    findings
-        Code to number of findings of the instance.
     error
         Why there is no result, or why it cannot be trusted.
     """
