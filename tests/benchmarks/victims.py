@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from placer.cores import usable_cores
+from placer.deadline import Deadline
 from placer.disruption import as_asked, outcome_of
 from placer.instance import Instance
 from placer.laboratory.deciders import Asked
@@ -192,7 +193,7 @@ def _command(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, d
 
 def _policy(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, dict[str, Any]]:
     """What another scheduler evicts and binds; it proves nothing."""
-    asked, until = Asked(run.method, seed=run.seed), time.monotonic() + 3 * limits.seconds
+    asked, until = Asked(run.method, seed=run.seed), Deadline.within(3 * limits.seconds)
     ended = run_apart("placer.laboratory.compare:decide", (made.instance, asked), lambda _: None, until)
     if not isinstance(ended.value, Proposal):
         raise ValueError(f"{ended.how.value} {ended.detail}: {ended.value}")
