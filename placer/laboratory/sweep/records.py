@@ -177,14 +177,8 @@ class Store:
 
 
 def read_lines(path: str | Path) -> list[RunRecord]:
-    """Read all lines of a file that ``sweep -o`` wrote; of two of one run the last.
-
-    Raises
-    ------
-    BadInstance
-        A line is not one of a sweep.
-    UsageError
-        The file cannot be read.
+    """Read all lines of a file that ``sweep -o`` wrote, with the errors of :class:`Store`; of two of one run the
+    last.
     """
     found: dict[Key, RunRecord] = {}
     for number, text in _whole_lines(Path(path)):
