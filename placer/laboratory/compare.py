@@ -78,14 +78,8 @@ class ComparisonRow:
         Each with the best bound that any row proves for placements that equal this one on the values above it.
     weight
         Placed weight of all priorities, micro-nodes, with the best bound of any row.
-    violations, examples
-        Rule to number of violations, and to the message of the first.
     metrics, groups
         None and empty in a row that failed.
-    notes
-        Parts of a configuration that are not mimicked; findings of a placement in a file.
-    seconds
-        From having the instance to having the placement.
     peak_memory_mib
         Of the process and its children at once; None where the system does not say.
     error

@@ -81,8 +81,6 @@ class ElsewhereFate:
 
     Parameters
     ----------
-    placer
-        Its fate where placer places all pending pods.
     policy, mimicry
         Who mimics that scheduler; None: no policy does, is in time, or works.
     """

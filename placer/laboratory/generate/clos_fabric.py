@@ -313,16 +313,8 @@ def name_cluster(fabric: Fabric, source: RandomSource) -> Cluster:
 
 @dataclass(frozen=True)
 class GeneratedJob:
-    """A gang with all that is drawn besides its shape.
-
-    Parameters
-    ----------
-    unlimited
-        It states no networkTopology of its own; subgroups do.
-    needed
-        Share of its pods (or subgroups) that it needs.
-    running
-        Number of its pods that run already.
+    """A gang with all that is drawn besides its shape; ``needed`` is the share of its pods (or subgroups) that it
+    needs.
     """
 
     name: str

@@ -71,24 +71,14 @@ class RunRecord(BaseModel):
         Above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
     weight_bound, weight_gap, weight_proved_by
         No placement exceeds it; |bound - value| / max(1, |value|).
-    violations
-        Rule to number of violations; only broken rules.
     verdict
         None of a policy that breaks a rule.
-    seconds_to_first
-        From the beginning of the call to its first answer; None of a policy.
     seconds
         Of the whole call, reading to writing.
     processor_seconds
         Of the process and its children, from the interpreter's start on.
-    trace
-        Each improvement of the answer or a bound; of a policy empty.
     peak_memory_mib
         Of the process and its children at once: the sum of their high-water marks.
-    notes
-        Parts of the configuration of a policy that are not mimicked.
-    findings
-        Code to number of findings of the instance.
     error
         Why there is no result, or why it cannot be trusted.
     """
@@ -187,14 +177,8 @@ class Store:
 
 
 def read_lines(path: str | Path) -> list[RunRecord]:
-    """Read all lines of a file that ``sweep -o`` wrote; of two of one run the last.
-
-    Raises
-    ------
-    BadInstance
-        A line is not one of a sweep.
-    UsageError
-        The file cannot be read.
+    """Read all lines of a file that ``sweep -o`` wrote, with the errors of :class:`Store`; of two of one run the
+    last.
     """
     found: dict[Key, RunRecord] = {}
     for number, text in _whole_lines(Path(path)):

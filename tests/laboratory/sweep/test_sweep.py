@@ -137,7 +137,7 @@ def test_every_fault_of_a_plan_is_told_at_once() -> None:
 
 
 def test_a_real_sweep_of_a_family_and_a_file(cluster: Path) -> None:
-    family = "planted --nodes 8 --gpus 4 --pod-sizes 2,4"
+    family = "planted --nodes 4 --gpus 4 --pod-sizes 2,4"
     runs = plan([family, str(cluster)], seeds=[3], policies=["greedy", "auto"], time_limit=600, workers=1)
     lines = list(sweep(runs, jobs=2))
     assert sorted(line.key for line in lines) == sorted(run.key for run in runs)
@@ -154,10 +154,10 @@ def test_a_real_sweep_of_a_family_and_a_file(cluster: Path) -> None:
         assert [value.name for value in line.objective][:2] == ["admitted", "placed"]
     for line in lines:
         if line.instance == family:
-            made = generate("planted", nodes=8, gpus=4, pod_sizes=(2, 4), seed=line.seed)
-            assert (line.nodes, line.pending) == (8, made.summary["podsPlanted"])
-            # Every GPU of 8 nodes is in a planted pod, and GPU, CPU and memory go together: 8 average nodes.
-            assert line.planted_weight == pytest.approx(8_000_000, rel=1e-4)
+            made = generate("planted", nodes=4, gpus=4, pod_sizes=(2, 4), seed=line.seed)
+            assert (line.nodes, line.pending) == (4, made.summary["podsPlanted"])
+            # Every GPU of 4 nodes is in a planted pod, and GPU, CPU and memory go together: 4 average nodes.
+            assert line.planted_weight == pytest.approx(4_000_000, rel=1e-4)
             assert line.placed_over_planted == (line.placed_weight or 0) / (line.planted_weight or 1)
         else:
             # A pod asks for 3/8 of all there is: 375,000. One is planted, two fit.
