@@ -6,6 +6,7 @@ enough. ``span`` also needs the pods per leaf of the few groups that may be in s
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class PooledProgram:
     has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
     """
 
-    def __init__(self, dense: Dense, most: float) -> None:
+    def __init__(self, dense: Dense, most: float = math.inf) -> None:
         self.dense, self.model = dense, CpModel()
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
