@@ -26,6 +26,7 @@ from tests.world import World, calls, hard, soft
 def least(program: PooledProgram) -> int:
     """The optimum."""
     found = solver()
+    program.build()
     assert found.solve(program.model) == cp_model.OPTIMAL
     return round(found.objective_value)
 
