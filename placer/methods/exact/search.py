@@ -281,7 +281,7 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        for bound in lp_bounds(self.dense, self.values, self.limits.seconds * 0.1):
+        for bound in lp_bounds(self.dense, self.values, Deadline.within(self.limits.seconds * 0.1)):
             self._tell(bound)
         budget = FIRST_BUDGET
         while True:
