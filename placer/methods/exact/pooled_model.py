@@ -11,6 +11,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, Solution
 from placer.linear import ColumnSum, IntegerProgram
+from placer.methods.events import TooLarge
 from placer.methods.exact.packing import PackingValues, PodCount
 from placer.methods.exact.pooled_program import PooledProgram, tells_all
 from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
@@ -35,8 +36,11 @@ class PooledModel:
     unsure = False
 
     def __init__(self, dense: Dense, most: float = math.inf) -> None:
-        self.dense, self.program = dense, PooledProgram(dense, most)
+        self.dense, self.program = dense, PooledProgram(dense)
         self.columns = self.program.columns
+        if self.columns > most:
+            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
+        self.program.build()
         self.proto = self.program.model
         self._packing: PackingValues | None = None
         self._values: dict[int, Linear] = {}

@@ -16,7 +16,6 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
-from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
 from placer.methods.exact.pooled_bundles import PooledBundles, pool_bundles
 from placer.methods.exact.variables import (
@@ -56,14 +55,14 @@ class PodShape:
 
 class PooledProgram:
     """The model of one instance; all of its pods are placed; :func:`tells_all` must hold. At first it minimises
-    ``locality``. TooLarge where it would have more than ``most`` columns.
+    ``locality``; ``columns`` is known before :meth:`build`.
 
     ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
     :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
     has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
     """
 
-    def __init__(self, dense: Dense, most: float) -> None:
+    def __init__(self, dense: Dense) -> None:
         self.dense, self.model = dense, CpModel()
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
@@ -72,12 +71,13 @@ class PooledProgram:
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
-        if self.columns > most:
-            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
         self.place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
         self.leaf_of: dict[int, int] = {}
         self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
         self.at: dict[tuple[int, int], IntVar] = {}
+
+    def build(self) -> None:
+        """Make the model; to be called once."""
         self.counts = self._counts()
         self.fillings: dict[int, list[IntVar]] = {}
         self._capacity()
