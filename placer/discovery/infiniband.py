@@ -219,10 +219,12 @@ class _Levels:
         if len(below) == 1 and not own:
             return
         name = _new_name(own or self._named(switches), level, self.domains)
-        on = self._joined.on
-        hosts = set[str]().union(*(on[each] for each in switches)) if level == 1 else set()
+        hosts = self._hosts(switches) if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
+
+    def _hosts(self, switches: Sequence[str]) -> set[str]:
+        return {host for each in switches for host in self._joined.on[each]}
 
     def _named(self, switches: Iterable[str]) -> list[str]:
         return sorted((self._names[each] for each in switches), key=natural)
