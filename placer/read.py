@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -171,9 +171,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
             others.append(raw)
     if others:
         hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
-        faults.append(_fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected))
+        faults.append(_foreign(others, hint))
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
@@ -212,9 +210,12 @@ class _Keys:
         for entry in value.get("bindings") or ():
             self.look("Placement", "bindings[].", entry, self._ENTRY)
         for name, (known_here, beside) in self._DISTURBED.items():
-            for entry in value.get(name) or ():
-                self.look("Placement", f"{name}[].", entry, known_here)
-                self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
+            self._of_disturbed(name, value.get(name) or (), known_here, beside)
+
+    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
+        for entry in entries:
+            self.look("Placement", f"{name}[].", entry, known)
+            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
 
     def look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
         from placer.legible import alike
@@ -354,3 +355,9 @@ def _fault(raw: RawObject, field: str, found: str, expected: str) -> Fault:
 
 def _type(value: object) -> str:
     return "nothing" if value is None else repr(value)[:80]
+
+
+def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
+    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)

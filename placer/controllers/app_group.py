@@ -51,14 +51,9 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
     started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
-    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
-    is_same = stands == {each["workload"].get("selector") or each["workload"]["name"]: each["index"] for each in order}
-    calculated = before.topology_calculation_time if is_same else None
+    calculated = before.topology_calculation_time if _is_same_order(before, order) else None
     status: Document = {
-        "runningWorkloads": sum(
-            pod.status is not None and pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
-            for pod in present
-        ),
+        "runningWorkloads": sum(_runs(pod) for pod in present),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }
@@ -95,3 +90,13 @@ def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
     conditions = (status.conditions if status is not None else None) or ()
     said = (each.last_transition_time for each in conditions if each.type == "PodScheduled" and each.status == "True")
     return next(said, None) or (status.start_time if status is not None else None) or now
+
+
+def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
+    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
+    return stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
+
+
+def _runs(pod: PodManifest) -> bool:
+    phase = pod.status.phase if pod.status is not None else None
+    return phase == "Running" and pod.metadata.deletion_timestamp is None

@@ -218,12 +218,13 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = (own or self._named(switches))[0]
-        if name in self.domains:
-            name = f"{name}-tier{level}"
-        hosts = {host for each in switches for host in self._joined.on[each]} if level == 1 else set()
+        name = _new_name(own or self._named(switches), level, self.domains)
+        hosts = self._hosts(switches) if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
+
+    def _hosts(self, switches: Sequence[str]) -> set[str]:
+        return {host for each in switches for host in self._joined.on[each]}
 
     def _named(self, switches: Iterable[str]) -> list[str]:
         return sorted((self._names[each] for each in switches), key=natural)
@@ -255,3 +256,7 @@ def _with_tiers(tree: TopologyTree, tiers: Mapping[str, int]) -> TopologyTree:
         each.name: HyperNode(each.name, tiers[each.name], "", each.parent, each.children, each.nodes) for each in made
     }
     return TopologyTree(found, root_tier=1 + max(tiers.values(), default=0))
+
+
+def _new_name(names: Sequence[str], level: int, taken: Mapping[str, object]) -> str:
+    return names[0] if names[0] not in taken else f"{names[0]}-tier{level}"

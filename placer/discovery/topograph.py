@@ -46,8 +46,7 @@ def _instance(entry: object, place: str, source: str, faults: list[Fault]) -> _G
     if isinstance(entry, dict):
         host, layers = entry.get("id"), entry.get("network_layers") or []
         accelerator = (entry.get("attributes") or {}).get("nvlink") or ""
-        texts = (host, accelerator, *(layers if isinstance(layers, list) else [None]))
-        if host and all(isinstance(each, str) for each in texts):
+        if _are_texts(host, accelerator, layers):
             return _GraphHost(str(host), tuple(each for each in layers if each), accelerator, place)
     faults.append(Fault(source, None, "", place, shown(repr(entry)), "id and network_layers, which are texts"))
     return None
@@ -74,3 +73,8 @@ def _records(found: Sequence[_GraphHost], *, accelerated: bool) -> list[SwitchRe
         for near, wide in pairwise(path):
             below[wide][near] = None
     return [SwitchRecord(name, tuple(hosts[name]), tuple(below[name]), place) for name, place in places.items()]
+
+
+def _are_texts(host: object, accelerator: object, layers: object) -> bool:
+    listed = layers if isinstance(layers, list) else [None]
+    return bool(host) and all(isinstance(each, str) for each in (host, accelerator, *listed))

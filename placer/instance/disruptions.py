@@ -50,12 +50,7 @@ class ProtectingMarks:
         groups[KAI] = [each for each in kai if each.spec is None or not each.spec.preemptibility]
         return cls(
             stated | {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
-            {
-                maker: f"{_words(name, value)} of {maker}"
-                for maker, labels, notes in all_workloads(objects)
-                for name, value, protects in protections(maker.marked_as, labels, notes)
-                if protects
-            },
+            dict(_stated_above(objects)),
             {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
             PodMakers((*objects.replica_sets, *objects.jobs)),
         )
@@ -66,10 +61,13 @@ class ProtectingMarks:
         own = next((_words(name, value) for name, value, protects in said if protects), None)
         allowed = YUNIKORN_PREEMPTION in (name for name, _, _ in said)  # what the pod says counts before its class
         named = None if allowed else self.classes.get(pod.spec.priority_class_name or "")
-        above = (self.workloads.get(maker) for maker in (self.makers.with_sets(pod) if self.workloads else ()))
-        grouped = self.groups.get(group) if group is not None else None
-        mark = own or grouped or next(filter(None, above), None) or named
+        mark = own or self._of_what_it_is_in(pod, group) or named
         return f"{mark}{BY_MARK}" if mark else ""
+
+    def _of_what_it_is_in(self, pod: PodManifest, group: GroupKey | None) -> str | None:
+        above = self.makers.with_sets(pod) if self.workloads else ()
+        said = (self.workloads.get(maker) for maker in above)
+        return (self.groups.get(group) if group is not None else None) or next(filter(None, said), None)
 
 
 def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:
@@ -177,3 +175,10 @@ def _kept(spec: BudgetSpec, expected: int) -> int:
     if spec.max_unavailable is not None:
         return max(0, expected - amount_of(spec.max_unavailable, expected))
     return amount_of(spec.min_available or 0, expected)
+
+
+def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
+    for maker, labels, notes in all_workloads(objects):
+        for name, value, protects in protections(maker.marked_as, labels, notes):
+            if protects:
+                yield maker, f"{_words(name, value)} of {maker}"

@@ -32,7 +32,7 @@ from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, 
 from placer.kube.pod import PodManifest
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest
+    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
@@ -135,7 +135,6 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-version": "0",
         "volcano.sh/job-retry-count": "0",
     }
-    volumes = {f"{job.name}-volume-{number}": volume for number, volume in enumerate(spec.volumes or ())}
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
     return Blueprint(
         owner=job,
@@ -150,7 +149,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
+        claims=_job_claims(job),
     )
 
 
@@ -335,8 +334,7 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    alive = [each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None]
-    chosen = _without_pods(objects, [each for each in alive if not only_added or objects.is_added(each.workload)])
+    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
@@ -364,10 +362,7 @@ def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_C
     for each in candidates:
         if not census.has_pods(each.workload, each.selector):
             total += each.size
-            if total > LIMIT:
-                subject = f"{each.workload.kind} {each.workload.namespace}/{each.workload.name}"
-                found, most = f"{total:,} pods with those of the workloads before it", f"at most {LIMIT:,} pods in all"
-                raise BadInstance([Fault(objects.source(each.workload), None, subject, "spec", found, most)])
+            _check_total(total, each.workload, objects)
             if not any(map(census.has_named, each.blueprints)):
                 others = tuple(census.of_other_uids(each.workload)) if each.size else ()
                 chosen.append(replace(each, findings=(*each.findings, *others)))
@@ -381,14 +376,10 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
     for vcjob in objects.volcano_jobs:
         if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
             name, group = _pod_group(vcjob, known[vcjob.namespace])
-            tasks = enumerate(vcjob.spec.tasks)
-            blueprints = tuple(_task_blueprint(vcjob, name, *each) for each in tasks if not _depends_on(each[1]))
+            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}  # which make their StatefulSets
-    for stateful_set in objects.stateful_sets:
-        if (stateful_set.namespace, (stateful_set.metadata.labels or {}).get(LEADER_WORKER_SET)) in of_sets:
-            continue
+    for stateful_set in _stateful_sets(objects):
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
@@ -520,3 +511,35 @@ def _add(spec: Document, blueprint: Blueprint) -> None:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
+
+
+def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
+    for index, task in enumerate(job.spec.tasks or ()):
+        if not _depends_on(task):
+            yield _task_blueprint(job, group, index, task)
+
+
+def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
+    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
+    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
+
+
+def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
+    workload = candidate.workload
+    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
+
+
+def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
+    if total > LIMIT:
+        subject = f"{workload.kind} {workload.namespace}/{workload.name}"
+        found = f"{total:,} pods with those of the workloads before it"
+        raise BadInstance(
+            [Fault(objects.source(workload), None, subject, "spec", found, f"at most {LIMIT:,} pods in all")]
+        )
+
+
+def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
+    for each in objects.stateful_sets:
+        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
+            yield each

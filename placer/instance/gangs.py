@@ -361,10 +361,7 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
         read = _READ_BY.get(scheduler_of(pod), ())
         named.sort(key=lambda key: (key.api_group not in read, key not in objects))
     existing = list(dict.fromkeys(key for key in named if key in known))
-    if len(existing) > 1:
-        several = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
-        before, after = f"PodGroup {several} are named by ", ", expected one; the first counts"
-        findings.several("TwoGroups", f"Pod {namespace}/{metadata.name}", after, before)
+    _note_two_groups(f"Pod {namespace}/{metadata.name}", existing, findings)
     return next(iter(existing or named))
 
 
@@ -443,14 +440,12 @@ def call_roster(
             strangers.setdefault(group, set()).add(f"Pod {key}")
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
+        counts = _counts(state, gang)
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-        of_yunikorn = group is not None and group.api_group == YUNIKORN
-        own_role = task_group(pod.metadata) if of_yunikorn else role(pod.metadata)
-        entries.append(PodEntry(pod, key, state, stated, group, own_role, slot, counts))
+        slot = _slot(gang, pod, counts=counts)
+        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
     _note_strangers(strangers, gangs, findings)
     return entries
 
@@ -564,3 +559,21 @@ def _first(values: Labels | None, names: Iterable[str]) -> str:
             if value := values.get(name):
                 return value
     return ""
+
+
+def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
+    return _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+
+
+def _counts(state: PodState | None, gang: Gang) -> bool:
+    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
+
+
+def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
+    if len(existing) > 1:
+        named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
+        findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
+
+
+def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
+    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)

@@ -112,8 +112,10 @@ def _ready(node: core.NodeManifest) -> bool:
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
     """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
-    if spec is None:
-        return Policy()
+    return _policy(spec) if spec is not None else Policy()
+
+
+def _policy(spec: kube.PolicySpec) -> Policy:
     return Policy(
         levels=LEVELS if spec.levels is None else spec.levels,
         network_cost=spec.network_cost or "all",
@@ -180,8 +182,7 @@ class _PodReader:
         pending = state is PodState.PENDING
         app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        for wrong in too_many_neighbours(pod.spec) if not pending else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
+        self._note_too_many(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -208,6 +209,10 @@ class _PodReader:
             text_bytes=text_bytes(pod),
             running_priority=self._running_priority(entry, group),
         )
+
+    def _note_too_many(self, entry: PodEntry) -> None:
+        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated

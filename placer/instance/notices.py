@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
+    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
@@ -96,12 +96,7 @@ def note_preferences(
 ) -> None:
     """Note preferences that decide nothing, once per kind."""
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
-    tainted = {node.name: (node.spec.taints if node.spec is not None else None) or () for node in nodes if pods}
-    told += [
-        (f"Node {name}", "PreferNoSchedule")
-        for name, taints in tainted.items()
-        if any(taint.effect == "PreferNoSchedule" for taint in taints)
-    ]
+    told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
     for subject, kind in told:
         findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
@@ -260,12 +255,7 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
-    absent = {
-        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
-        for each in (spec.workloads or () if costs_matter else ())
-        for called in each.dependencies or ()
-        if called.max_network_cost is None
-    }
+    absent = set(_without_cost(spec)) if costs_matter else set()
     if absent:
         meaning = "counts as 0: on one node or in one zone"
         yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
@@ -396,3 +386,15 @@ def _in_parts(name: str, amount: int) -> Iterator[_Told]:
 def _overcommits(name: str) -> bool:
     domain, slash, _ = name.partition("/")
     return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")
+
+
+def _rather_not(node: NodeManifest) -> bool:
+    taints = (node.spec.taints if node.spec is not None else None) or ()
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)
+
+
+def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
+    for each in spec.workloads or ():
+        for called in each.dependencies or ():
+            if called.max_network_cost is None:
+                yield f"{workload_name(each.workload)} -> {workload_name(called.workload)}"

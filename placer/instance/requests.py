@@ -110,8 +110,7 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
 
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
-    each_status = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    statuses = {each.name: each for each in each_status if each.name is not None}
+    statuses = _by_name(status)
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]
@@ -164,3 +163,8 @@ def _alone(nano: frozenset[tuple[str, int]]) -> Resources:
 @lru_cache(maxsize=65536)
 def _vector(nano: frozenset[tuple[str, int]]) -> Resources:
     return Resources.from_nano(dict(nano))
+
+
+def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return {each.name: each for each in statuses if each.name is not None}

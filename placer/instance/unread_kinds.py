@@ -85,7 +85,7 @@ def note_limits_not_read(
 ) -> None:
     """Note, once per kind, queues and quotas of other systems that pending pods belong to."""
     waiting = [entry.pod for entry in entries if entry.state is PodState.PENDING]
-    there, named = _namespaces(objects), _Named(objects, made)
+    there, named = _namespaces(objects), _LimitFinder(objects, made)
     for limit in LIMITS:
         namespaces = set().union(*(there[group, limit.kind] for group in limit.groups))
         counts = bool(namespaces) or not cluster or not limit.groups
@@ -108,7 +108,7 @@ def _note_limit(limit: UnreadLimit, limited: Mapping[str, str], findings: Findin
         findings.add("UnsupportedKind", limit.full, f"{limit.full} is not read: {message}")
 
 
-class _Named:
+class _LimitFinder:
     def __init__(self, objects: Objects, made: Expansion) -> None:
         self._made = {id(pod.metadata) for pod in made.pods}
         self._of_namespaces = {each.name: each.metadata.annotations or {} for each in objects.namespaces}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
     from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
-    from placer.kube.pod import PodAffinity, PodManifest, PodSpec
+    from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
 
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
@@ -54,8 +54,7 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        specs = ((key, claim.spec) for key, claim in self._claims.items())
-        exclusive = {key for key, spec in specs if spec is not None and _ONE_POD in (spec.access_modes or ())}
+        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -98,12 +97,20 @@ class Volumes:
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
     """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
-        claim, field_name = volume.persistent_volume_claim, f"spec.volumes[{volume.name or ''}]"
-        if volume.ephemeral is not None:
-            name = claim.claim_name if claim is not None else f"{pod.name}-{volume.name}"
-            yield f"{field_name}.ephemeral", Key(pod.namespace, name)
-        elif claim is not None:
-            yield f"{field_name}.persistentVolumeClaim", Key(pod.namespace, claim.claim_name)
+        name = _claim_name(pod, volume)
+        if name is not None:
+            kind = "ephemeral" if volume.ephemeral is not None else "persistentVolumeClaim"
+            yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, name)
+
+
+def _claim_name(pod: PodManifest, volume: VolumeEntry) -> str | None:
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
+
+
+def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
+    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
 
 
 @dataclass(frozen=True, slots=True)

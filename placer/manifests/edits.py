@@ -85,17 +85,25 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    kinds = sorted({f"{raws[index].kind.lower()}.{raws[index].group}".rstrip(".") for index in found})
-    if len(kinds) > 1:
-        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
+    _check_one_kind([raws[index] for index in found], option)
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
 
 
+def _check_one_kind(raws: Sequence[RawObject], option: str) -> None:
+    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
+
+
+class _LabelledMetadata(msgspec.Struct, gc=False):
+    labels: dict[str, Any] | None = None
+
+
 class _Labelled(msgspec.Struct, gc=False):
-    metadata: dict[str, Any] | None = None
+    metadata: _LabelledMetadata | None = None
 
 
 _read_labelled = msgspec.json.Decoder(_Labelled).decode
@@ -103,10 +111,10 @@ _read_labelled = msgspec.json.Decoder(_Labelled).decode
 
 def _labels(raw: RawObject) -> dict[str, Any]:
     try:
-        labels = (_read_labelled(raw.text).metadata or {}).get("labels")
+        metadata = _read_labelled(raw.text).metadata
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return labels if isinstance(labels, dict) else {}
+    return (metadata.labels if metadata is not None else None) or {}
 
 
 def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:

@@ -62,12 +62,14 @@ def plain(value: Any) -> Any:
     for name in ("raw", "obj"):  # of kr8s, of pykube
         if isinstance(getattr(value, name, None), Mapping):
             return plain(getattr(value, name))
-    if hasattr(value, "to_dict"):
-        return plain(value.to_dict())
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    named = ((each.name, getattr(value, each.name)) for each in fields(value))
-    return {name: plain(each) for name, each in named if each is not None}
+    return plain(value.to_dict()) if hasattr(value, "to_dict") else _of_dataclass(value)
+
+
+def _of_dataclass(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        named = ((each.name, getattr(value, each.name)) for each in fields(value))
+        return {name: plain(each) for name, each in named if each is not None}
+    return value
 
 
 def _of_client(value: Any) -> dict[str, Any]:

@@ -233,6 +233,9 @@ class _Kind:
         self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
+    def of_version(self, api_version: str) -> Iterator[RawObject]:
+        return (raw for raw in self.seen.values() if raw.api_version == api_version)
+
 
 class _Validation:
     def __init__(self, faults: Faults, lenient: bool, listed: bool, known: dict[int, Any]) -> None:
@@ -254,10 +257,7 @@ class _Validation:
         if self._faults.enough:
             return
         if raw.snapshot and not raw.added:
-            first = self._snapshot = self._snapshot or raw
-            if first.snapshot != raw.snapshot:
-                found = f"an object of a snapshot for the scheduler {shown(raw.snapshot)}"
-                self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
+            self._check_snapshot(raw)
         if not self._listed and self._memory.is_exceeded(len(text)):
             self._fault(raw, "", "an input that needs far more memory than its text", "fewer values in all")
             self._faults.enough = True
@@ -283,13 +283,19 @@ class _Validation:
         else:
             self._check_words(raw)
             if (raw.group, raw.kind) in WORKLOADS:
-                if len(self._workloads) < _SKIPPED_NAMES:
-                    found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
-                    self._workloads += [found] if found is not None else []
+                self._note_workload(raw, text)
             elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
-                resource = extended_resource(msgspec.json.decode(text))
-                if resource:
-                    self._resources[resource] = min(raw.name, self._resources.get(resource, raw.name))
+                self._note_resource(raw, text)
+
+    def _note_workload(self, raw: RawObject, text: bytes) -> None:
+        if len(self._workloads) < _SKIPPED_NAMES:
+            found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
+            self._workloads += [found] if found is not None else []
+
+    def _note_resource(self, raw: RawObject, text: bytes) -> None:
+        resource = extended_resource(msgspec.json.decode(text))
+        if resource:
+            self._resources[resource] = min(raw.name, self._resources.get(resource, raw.name))
 
     def _new_kind(self, raw: RawObject) -> _Kind:
         if len(self._kinds) >= KINDS_MOST:
@@ -310,6 +316,12 @@ class _Validation:
             self._fault(raw, "", f"the object of {where} again", "each object once")
         elif len(kind.seen) == 2 and kind.info is not None and kind.info.attribute == "policies":
             self._fault(raw, "", "a second Policy", "at most one")
+
+    def _check_snapshot(self, raw: RawObject) -> None:
+        first = self._snapshot = self._snapshot or raw
+        if first.snapshot != raw.snapshot:
+            found = f"an object of a snapshot for the scheduler {shown(raw.snapshot)}"
+            self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
 
     def _check_words(self, raw: RawObject) -> None:
         """Control characters would reach a terminal."""
@@ -376,8 +388,7 @@ class _Validation:
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
-        seen = ((words[0], raw) for words, kind in skipped.items() for raw in kind.seen.values())
-        names = (raw.identity for version, raw in seen if raw.api_version == version)
+        names = (raw.identity for words, kind in skipped.items() for raw in kind.of_version(words[0]))
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),

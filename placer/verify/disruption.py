@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from placer.disruption import Disruption, in_the_way
 from placer.instance import Key, Pod, PodState
@@ -187,11 +187,7 @@ def order(disruption: Disruption) -> Iterator[Violation]:
     yield from _once_each("goes", goes, disruption.gone)
     yield from _once_each("is bound", comes, disruption.outcome.placement.node_of.keys())
     went = dict(reversed(goes))
-    came = dict(reversed(comes))
-    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
-        if came[key] < went[key]:
-            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
-            yield Violation("D5", (pod_name(key),), 1, message)
+    yield from _too_early(disruption, went, dict(reversed(comes)))
     for unit in disruption.units:
         times = Counter(went[key] for key in unit.pods if key in went)
         late = times.total() - times[min(times, default=0)]
@@ -221,9 +217,8 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
         outcome = Outcome(released(disruption.instance, gone), Placement.of(bound))
-        for rule in (capacity, queue, bandwidth) if number < len(steps) else ():
-            for each in rule(outcome):
-                yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
+        if number < len(steps):
+            yield from _without_room(outcome, number)
         alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
@@ -239,9 +234,7 @@ def without_affinity(outcome: Outcome) -> set[Key]:
             asking[pod.neighbours.affinity].append(pod)
     found: set[Key] = set()
     for terms, pods in asking.items():
-        meant = outcome.neighbours.matching_all(term.pods for term in terms)
-        near = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
-        there = {(key, value) for key, value in near if value is not None}  # a node without the label is in none
+        there = _kept_near(outcome, terms)
         found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
     return found
 
@@ -262,3 +255,22 @@ DISRUPTION_RULES: tuple[tuple[str, DisruptionRule], ...] = (
     ("D4", gain),
     ("D5", order),
 )
+
+
+def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Key, int]) -> Iterator[Violation]:
+    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
+        if came[key] < went[key]:
+            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
+            yield Violation("D5", (pod_name(key),), 1, message)
+
+
+def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
+    for rule in (capacity, queue, bandwidth):
+        for each in rule(outcome):
+            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
+
+
+def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
+    meant = outcome.neighbours.matching_all(term.pods for term in terms)
+    found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+    return {(key, value) for key, value in found if value is not None}

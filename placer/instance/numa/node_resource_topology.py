@@ -483,10 +483,16 @@ class DemandPool:
 def qos_class(spec: PodSpec) -> Qos:
     """Quality of service class of a pod."""
     stated = [spec.resources] if _pod_level(spec) else [each.resources for each, _ in _containers(spec)]
-    parts = [part or {} for each in stated if each is not None for part in (each.requests, each.limits)]
-    if not any(part.get(name) for part in parts for name in _QOS_RESOURCES):
+    if not any(_has_qos_resource(each) for each in stated):
         return Qos.BEST_EFFORT
     return Qos.GUARANTEED if all(map(_guaranteed, stated)) else Qos.BURSTABLE
+
+
+def _has_qos_resource(resources: ResourceRequirements | None) -> bool:
+    if resources is None:
+        return False
+    parts = (resources.requests or {}, resources.limits or {})
+    return any(part.get(name) for part in parts for name in _QOS_RESOURCES)
 
 
 def _guaranteed(resources: ResourceRequirements | None) -> bool:
