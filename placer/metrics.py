@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ except ImportError as missing:
     raise UsageError(f"metrics need the library prometheus-client: {how_to_install('cluster')}") from missing
 
 if TYPE_CHECKING:
-    from placer.instance import GroupKey, Key
+    from placer.instance import Key
     from placer.result import Result
     from placer.scheduling_pass import Pass, PassOptions
 
@@ -385,14 +385,10 @@ class LoopMetrics:
 
 def _of_groups(done: Pass, result: Result) -> dict[str, int]:
     waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
-    made = dict.fromkeys(_planned(result), "error")
+    made = dict.fromkeys((result.instance.pods[pod].group for pod in _planned_pods(result)), "error")
     made |= dict.fromkeys((gang.key for gang in done.bound.gangs if gang.state in _SCHEDULED), "scheduled")
     found = Counter(made.get(key, "unschedulable") for key in waited)
     return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
-
-
-def _planned(result: Result) -> Iterator[GroupKey | None]:
-    return (result.instance.pods[pod].group for pod in _planned_pods(result))
 
 
 def _planned_pods(result: Result) -> set[Key]:

@@ -445,7 +445,7 @@ class _Plan:
         instance = self._taking_part(read)
         instance = without(instance, lost_pods(read.instance, instance))
         placement = aligned(instance, Placement(tuple(self._bindings(step))))
-        groups = self.gaining.intersection(self._groups(step))
+        groups = self.gaining.intersection(self.before.pods[key].group for key in step.bind)
         broken = verify(instance, placement)
         if broken:
             self.report.elsewhere = broken[0].message
@@ -460,12 +460,6 @@ class _Plan:
         self._note_moved(step)
         add_up(self.done, before.plan, before.gangs)
         return trouble
-
-    def _groups(self, step: Step) -> Iterator[GroupKey]:
-        for key in step.bind:
-            group = self.before.pods[key].group
-            if group is not None:
-                yield group
 
     def _left(self, groups: set[GroupKey]) -> str | None:
         for gang in self.done.bound.gangs:

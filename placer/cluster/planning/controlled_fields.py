@@ -6,7 +6,7 @@ field with its whole content, as ``spec.weights`` of a NetworkTopology.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,26 +51,16 @@ def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
     owners = {path: frozenset(_owners(stored, path)) for path in wanted}
     free = {path for path, found in owners.items() if found <= {_OURS}}
     given = _given({path: wanted[path] for path in wanted if path in free})
-    differs = _differing(stored, wanted)
-    left = tuple(_told(path, owners[path] - {_OURS}) for path in differs if path not in free)
-    is_kept = free.isdisjoint(differs) and _owned(owners) <= given.keys()
+    differs = [path for path, value in _given(wanted).items() if _value(stored, path) != value]
+    owned = {path for path, found in owners.items() if _OURS in found}
+    others = {path: sorted(name for name, _ in owners[path] - {_OURS}) for path in differs if path not in free}
+    left = tuple(f"{'.'.join(path)} ({', '.join(names)})" for path, names in others.items())
+    is_kept = free.isdisjoint(differs) and owned <= given.keys()
     return FieldUpdate(None if is_kept else _configuration(stored, given), left)
 
 
 def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:
     return {path: value for path, value in wanted.items() if value is not None}
-
-
-def _differing(stored: Document, wanted: Mapping[Path, Any]) -> list[Path]:
-    return [path for path, value in _given(wanted).items() if _value(stored, path) != value]
-
-
-def _owned(owners: Mapping[Path, frozenset[tuple[str, str]]]) -> set[Path]:
-    return {path for path, found in owners.items() if _OURS in found}
-
-
-def _told(path: Path, owners: Iterable[tuple[str, str]]) -> str:
-    return f"{'.'.join(path)} ({', '.join(sorted(name for name, _ in owners))})"
 
 
 #: Name and operation: what somebody updates under our name is not ours to apply.

@@ -160,13 +160,9 @@ def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Plac
         bindings=(*(each for each in placement.bindings if each.pod in comes - made), *again),
         evictions=tuple(filter(goes.__contains__, placement.evictions)),
         moves=tuple(each for each in placement.moves if each.pod in goes),
-        steps=tuple(_renamed(step, renamed) for step in steps),
+        steps=tuple(Step(step.go, tuple(renamed.get(key, key) for key in step.bind)) for step in steps),
         freed=placement.freed,
     )
-
-
-def _renamed(step: Step, renamed: Mapping[Key, Key]) -> Step:
-    return Step(step.go, tuple(renamed.get(key, key) for key in step.bind))
 
 
 def trouble_with(
@@ -224,7 +220,11 @@ def made_again(
         if key in now.pods:
             free[_role(now, now.pods[key], uid)].append(key)
     found: dict[Key, Key] = {}
-    same: tuple[Callable[[Pod, Pod], bool], ...] = (_same_name, _same_labels, lambda _one, _other: True)
+    same: tuple[Callable[[Pod, Pod], bool], ...] = (
+        lambda one, other: one.key == other.key,
+        lambda one, other: dict(one.labels) == dict(other.labels),
+        lambda _one, _other: True,
+    )
     for alike in same:
         for key in sorted(moved.keys() - found.keys()):
             pod = before.pods[key]
@@ -234,14 +234,6 @@ def made_again(
                 there.remove(match)
                 found[key] = match
     return found
-
-
-def _same_name(one: Pod, other: Pod) -> bool:
-    return one.key == other.key
-
-
-def _same_labels(one: Pod, other: Pod) -> bool:
-    return dict(one.labels) == dict(other.labels)
 
 
 def _role(instance: Instance, pod: Pod, owner: str) -> tuple[object, ...]:

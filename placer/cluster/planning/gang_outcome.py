@@ -88,7 +88,9 @@ def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome
         for key in tried.batch.gangs:
             yield GangOutcome(key, GangState.LEFT, reason=tried.left)
         return
-    failed, answered = _failures(cache, tried), set(tried.bound)
+    failed, answered = dict(tried.failed), set(tried.bound)
+    for pod, each in cache.rejected.items():
+        failed[pod] = f"the kubelet of Node {each.node} rejected it ({each.reason})"
     bound: dict[GroupKey, list[PlannedBinding]] = defaultdict(list)
     missing: dict[GroupKey, dict[Key, str]] = defaultdict(dict)
     for bind in tried.batch.bindings:
@@ -99,12 +101,6 @@ def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome
             missing[gang][bind.pod] = failed.get(bind.pod, "it was not bound")
     for key in tried.batch.gangs:
         yield _gang_outcome(instance, key, tuple(bound[key]), missing[key])
-
-
-def _failures(cache: SchedulerCache, tried: BatchOutcome) -> dict[Key, str]:
-    return tried.failed | {
-        pod: f"the kubelet of Node {each.node} rejected it ({each.reason})" for pod, each in cache.rejected.items()
-    }
 
 
 def _gang_outcome(

@@ -385,14 +385,6 @@ def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
     return [each for _, each in sorted(turns, key=itemgetter(0))]
 
 
-def _is_complete(gang: GangOutcome) -> bool:
-    return gang.state in _COMPLETE and not gang.waiting
-
-
-def _is_over_with(gang: GangOutcome, recorded: GangRecord, awaited: Collection[bytes]) -> bool:
-    return _is_complete(gang) and recorded.pods.isdisjoint(awaited)
-
-
 def _without_refused(
     record: Mapping[GroupKey, GangRecord], refused: Iterable[PlannedBinding]
 ) -> dict[GroupKey, GangRecord]:
@@ -426,7 +418,7 @@ def recorded_after(
         recorded = found.get(gang.key)
         if recorded is None:
             continue
-        if _is_over_with(gang, recorded, awaited):
+        if gang.state in _COMPLETE and not gang.waiting and recorded.pods.isdisjoint(awaited):
             del found[gang.key]
         elif gang.state is GangState.ROLLED_BACK:
             times = recorded.rolled_back + 1

@@ -130,7 +130,7 @@ class Credentials:
         if account.url.rstrip("/") != self.url:
             raise ClusterError(f"the kubeconfig names the server {account.url} now, not {self.url} as in the beginning")
         found = Caller(account.pool, account.headers)
-        if found.headers == refused.headers and not _shows_certificate(account.pool):
+        if found.headers == refused.headers and account.pool.connection_pool_kw.get("cert_file") is None:
             return None
         self._account, self._caller = account, found
         return found
@@ -239,10 +239,6 @@ def _account(library: Any, configuration: Any, where: str) -> Account:
     configuration.refresh_api_key_hook = hook
     pool: urllib3.PoolManager = library.client.ApiClient(configuration).rest_client.pool_manager
     return Account(configuration.host, pool, first, headers)
-
-
-def _shows_certificate(pool: urllib3.PoolManager) -> bool:
-    return pool.connection_pool_kw.get("cert_file") is not None
 
 
 @contextmanager

@@ -245,7 +245,7 @@ def _raised(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> di
     apis: dict[Key, set[str]] = defaultdict(set)
     for group, pods in first.items():
         changes |= {("Pod", key): _raise_pod for key in pods}
-        changes |= {("Pod", key): _state_no_priority for key in _running(instance, group)}
+        changes |= {("Pod", key): _state_no_priority for key in instance.groups[group].bound}
         apis[Key(group.namespace, group.name)].add(group.api_group)
     return changes | {("PodGroup", key): partial(_raise_group, named) for key, named in apis.items()}
 
@@ -457,7 +457,3 @@ def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
 def _state_no_priority(item: dict[str, Any]) -> None:
     own = ("priorityClassName", "priority")
     item["spec"] = {key: value for key, value in (item.get("spec") or {}).items() if key not in own}
-
-
-def _running(instance: Instance, group: GroupKey) -> tuple[Key, ...]:
-    return instance.groups[group].bound if group in instance.groups else ()

@@ -126,8 +126,8 @@ def referred(absent: Iterable[str], items: Iterable[bytes]) -> list[KindInfo]:
     """
     texts = {each: _REFERENCES[each] for each in absent if each in _REFERENCES}
     kept = tuple(items) if texts else ()
-    return [BY_ATTRIBUTE[each] for each, wanted in texts.items() if any(_refers(item, wanted) for item in kept)]
-
-
-def _refers(item: bytes, wanted: Iterable[tuple[str, bytes]]) -> bool:
-    return any(text in item and f'"kind":"{kind}"'.encode() in item for kind, text in wanted)
+    found = {
+        each: any(text in item and f'"kind":"{kind}"'.encode() in item for item in kept for kind, text in wanted)
+        for each, wanted in texts.items()
+    }
+    return [BY_ATTRIBUTE[each] for each, is_referred in found.items() if is_referred]

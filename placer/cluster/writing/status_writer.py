@@ -196,8 +196,9 @@ def write_news(
     writer.withdraw(news.nominated)
     writer.groups(news.statuses.values())
     if options.events:
-        told = {key: wait for key, wait in waits.items() if key in changed}
-        writer.events((*news.events, *_waiting_events(told, _pods_of_marks(news.groups))))
+        pods, told = _pods_of_marks(news.groups), [key for key in waits if key in changed]
+        failed = (_gang_event(key, "Warning", "FailedScheduling", waits[key].message, pods) for key in told)
+        writer.events((*news.events, *failed))
     return writer.report
 
 
@@ -346,11 +347,6 @@ def _events(
             yield _gang_event(gang.key, "Warning", "RolledBack", note, pods)
     for each in overfull:
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
-
-
-def _waiting_events(waits: Mapping[GroupKey, _WaitingReason], pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:
-    for key, wait in waits.items():
-        yield _gang_event(key, "Warning", "FailedScheduling", wait.message, pods)
 
 
 def _given(gang: GangOutcome, pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:

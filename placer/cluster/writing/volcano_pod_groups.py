@@ -85,7 +85,7 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str, admits: Callable[[st
     waiting = [
         each
         for each in _listed(server, f"{_GROUPS}/podgroups")
-        if _is_pending(each) and admits(each["metadata"]["namespace"])
+        if (each.get("status") or {}).get("phase") in (None, "", "Pending") and admits(each["metadata"]["namespace"])
     ]
     if not waiting:
         return done
@@ -101,10 +101,6 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str, admits: Callable[[st
 def _jobs_of(server: Writer, scheduler_name: str) -> set[str]:
     jobs = _listed(server, _JOBS)
     return {job["metadata"]["uid"] for job in jobs if (job.get("spec") or {}).get("schedulerName") == scheduler_name}
-
-
-def _is_pending(group: dict[str, Any]) -> bool:
-    return (group.get("status") or {}).get("phase") in (None, "", "Pending")
 
 
 def _named_by(pod: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
