@@ -59,6 +59,7 @@ from placer.cluster.reading.rejections import (
     not_bound,
     of_ours,
     remembered,
+    unsteady,
     waiting_workloads,
 )
 from placer.cluster.reading.snapshot import Snapshot, take
@@ -769,7 +770,8 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     alone = surpluses(instance, before, go)
     done.gangs = roll_back_in_turn(patient(client), snapshot, done.gangs, go, forbidden, alone)
     after = recorded_after(done.gangs, record, anew, now, _not_released(done), _awaited(done))
-    rejected = done.cache.rejected.values() if done.cache is not None else ()
+    rejected = list(done.cache.rejected.values()) if done.cache is not None else []
+    rejected += unsteady(done.workloads, done.cache.unsteady, now) if done.cache is not None else ()
     not_taken = not_bound(snapshot, given_up(before, done.gangs), now)
     done.workloads = remembered(done.workloads, (*rejected, *not_taken), done.options.cool_down, now)
     done.gangs = [told_when(gang, after.get(gang.key), done.options.patience) for gang in done.gangs]
