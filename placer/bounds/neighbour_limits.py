@@ -1,9 +1,10 @@
-"""Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
+"""Most pods that neighbours let in (C12, C13, C14), whatever else is placed, counted row by row.
 
 A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
 domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
-domain can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take
-room away. A term of which some pods may be on nodes without the label limits nothing here.
+domain can end with: one without room holds all others down. Pods that let in only each other (C12) are in one domain.
+Room is that for pods alone, since other new pods only take room away. A term of which some pods may be on nodes without
+the label limits nothing here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, DenseScope
-from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.dense_neighbours import ANY_NUMBER, Attraction, DenseNeighbours, Repulsion, SpreadRow
 
 __all__ = ["NeighbourLimit", "NeighbourLimits"]
 
@@ -59,6 +60,23 @@ class NeighbourLimits:
                 yield from self._one_each(rows, repulsion)
         for spread in rows.spreads:
             yield from self._spread(rows, spread)
+        for attraction in rows.attractions:
+            yield from self._together(rows, attraction)
+
+    def _together(self, rows: DenseNeighbours, row: Attraction) -> Iterator[NeighbourLimit]:
+        """C12: where no other pod lets owners in, all of them are in the domain of the first one."""
+        if row.others or any(row.ground) or row.held or row.lasting:
+            return
+        least, most = self.dense.requests[list(row.owners)].min(axis=0), []
+        asked = np.flatnonzero(least)
+        each = (self.dense.free[:, asked] // least[asked]).min(axis=1, initial=ANY_NUMBER)
+        rooms = np.minimum(self._rooms(rows, row.owners), np.maximum(0, each))
+        for domain in (rows.domain[key] for key in row.keys):
+            there = domain >= 0
+            most.append(int(np.bincount(domain[there], weights=rooms[there], minlength=1).max()))
+        limit = NeighbourLimit(row.owners, min(most))
+        if self._spare(limit) < 0:
+            yield limit
 
     def _one_each(self, rows: DenseNeighbours, row: Repulsion) -> Iterator[NeighbourLimit]:
         where, domain = self._rooms(rows, row.mutual) > 0, rows.domain[row.key]
