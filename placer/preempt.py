@@ -131,7 +131,7 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     lost = [name.strip() for name in names.split(",")]
     unknown = [name for name in lost if name not in known]
     if unknown:
-        hint = found_like(unknown[0], instance.nodes)
+        hint = found_like(unknown[0], instance.nodes) or f", such as {next(iter(instance.nodes), 'n1')}"
         raise UsageError(f"--lost: found {unknown[0] or 'an empty name'}, expected names of nodes{hint}")
     return sorted(set(lost))
 
@@ -415,10 +415,9 @@ class _Preemption:
         start = time.monotonic()
         left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
         options = SearchOptions(left, None, self.workers, self.seed)
-        until = None if left is None else start + left
         target = "search:search" if self.domains is None else "emptying:empty"
         arguments = (self.instance, *(self.domains or ()), options)
-        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, until)
+        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, Deadline.within(left))
         self.seconds["solve"] = time.monotonic() - start
         self.findings += ended.findings("preempt")
         return ended.termination

@@ -1,14 +1,12 @@
-"""Running groups, each judged by the rules and set beside the best place there is for it alone.
+"""Running groups, each judged as if it were placed now where it is, and compared with its best place.
 
-A group is judged as if it were placed now, where it is: its own pods lifted, everybody else where they are. What a node
-became after its pods were bound (cordoned, not ready, a taint NoSchedule) is no fault of theirs, nor is a queue that
-was closed since, and what a kubelet admitted it aligned: these are not judged.
+Not judged: what a node (cordoned, tainted) or queue (closed) became later, and alignment that a kubelet admitted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -16,7 +14,7 @@ from typing import Any
 
 from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
-from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState, Taint
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState
 from placer.instance.group_names import group_of
 from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
@@ -51,16 +49,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How near the pods of a group are.
-
-    Parameters
-    ----------
-    tier
-        Of the smallest HyperNode that holds all of them; None without HyperNodes.
-    leaves
-        Leaf HyperNodes that they touch, each node outside counting as one; None without HyperNodes.
-    network_cost
-        Cost of the calls that its pods make and get; None where they make none.
+    """How near the pods of a group are: tier and leaf HyperNodes (None without a tree), cost of their calls (None: no
+    calls).
     """
 
     tier: int | None
@@ -68,7 +58,7 @@ class Quality:
     network_cost: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         return {"tier": self.tier, "leaves": self.leaves, "networkCost": self.network_cost}
 
 
@@ -78,21 +68,14 @@ class AuditEntry:
 
     Parameters
     ----------
-    group
-        Its key.
-    standing, violations
-        What it breaks, in words.
-    quality
-        How near it is.
     best, proved_by
-        How near it could be at best, all else being where it is, and who proved that; None where no best is proved in
-        time, and where nothing asks for nearness.
+        How near it could be, all else where it is; None: nothing asks for nearness, or not proved in time.
     score
-        The least of best over achieved, 1 where nothing applies; None where no best is proved.
+        The least of best over achieved, 1 where nothing applies; None without a proved best.
     sub_groups
         Subgroups with a limit of their own: name, rules, tier, leaves.
     late
-        Whether it was not judged, since the time limit was reached before.
+        Whether it was not judged in time.
     """
 
     group: GroupKey
@@ -106,7 +89,7 @@ class AuditEntry:
     late: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         best = None if self.best is None else {**self.best.as_dict(), "provedBy": self.proved_by}
         return {
             "group": self.group.as_dict(),
@@ -125,18 +108,9 @@ def audit(
     asked: Set[GroupKey] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[AuditEntry]:
-    """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
+    """Judge every group with bound pods; DaemonSet and static pods apart, a pod in no group is one of its own.
 
-    Parameters
-    ----------
-    instance
-        What runs; what waits is left out.
-    deadline
-        When no best place is looked for any more; a second later nothing is judged any more.
-    asked
-        Groups that are judged; None: all.
-    say
-        Is given a few words about each group.
+    ``deadline``: no best place is sought after it, and nothing is judged a second later. ``asked``: None: all groups.
     """
     groups = {key: group for key, group in instance.groups.items() if group.bound}
     lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
@@ -154,7 +128,7 @@ def audit(
 
 
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
-    lifted, where = _lifted(instance, group)
+    lifted, where = _waiting_alone(instance, group)
     placement = Placement.of(where)
     doubts = _doubts(instance, group)
     broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
@@ -168,30 +142,31 @@ def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
 
 
 def _doubts(instance: Instance, group: Group) -> Set[str]:
-    """Subjects of which nothing is known since pods are on nodes that are not in the instance."""
     lost = {f"Pod {key}" for key in group.bound if instance.pods[key].node not in instance.nodes}
     parts = {sub_group_subject(group, part.name) for part in group.sub_groups}
     return {*lost, str(group.key), *parts} if lost else set()
 
 
-def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
-    """The instance in which a group's pods wait and nothing else does, and where they are."""
+def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     where = {key: instance.pods[key].node or "" for key in group.bound}
     pods = dict(instance.pods)
     for key in group.bound:
         pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
     parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
     waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
-    nodes = {
-        name: replace(node, ready=True, unschedulable=False, taints=_lasting(node.taints))
+    lasting = {
+        name: tuple(taint for taint in node.taints if taint.effect == "NoExecute")
         for name, node in instance.nodes.items()
     }
+    nodes = {
+        name: replace(node, ready=True, unschedulable=False, taints=lasting[name])
+        for name, node in instance.nodes.items()
+    }
+    judged = {key: pod for key, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == group.key}
     groups = {**instance.groups, group.key: waiting}
     policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
-    kept = replace(
-        instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy, queues=queues
-    )
+    kept = replace(instance, pods=judged, groups=groups, nodes=nodes, policy=policy, queues=queues)
     return alone(kept, group.key), where
 
 
@@ -204,7 +179,6 @@ def _observed(instance: Instance, pod: Pod) -> Pod:
 
 
 def _is_untold(instance: Instance, pod: Pod) -> bool:
-    """Whether a mark of a pod is about its kubelet's policy, and nothing tells that."""
     node = instance.nodes.get(pod.node or "")
     told = node is not None and node.topology_policy
     return not told and any(each.asks_kubelet for each in pod.constraints.marks)
@@ -223,25 +197,13 @@ def _of_what_runs(message: str) -> str:
     return message
 
 
-def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:
-    """Pods without those of the group that wait already: only what runs is judged."""
-    return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
-
-
-def _lasting(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Taints that pods which run must tolerate."""
-    return tuple(taint for taint in taints if taint.effect == "NoExecute")
-
-
 def _lacks(instance: Instance, group: Group) -> bool:
-    """Whether a rule that the group asks for cannot be looked at here."""
     calls = any(instance.pods[key].workload is not None for key in group.bound)
     untold = any(_is_untold(instance, instance.pods[key]) for key in group.bound)
     return untold or (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
 
 
 def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
-    """How near the pods are at these nodes."""
     nodes, tree = set(placement.node_of.values()), lifted.topology
     tier = leaves = None
     if tree.hyper_nodes and nodes:
@@ -261,7 +223,6 @@ def _network_cost(lifted: Instance, placement: Placement) -> int:
 
 
 def _scored(entry: AuditEntry, lifted: Instance, deadline: Deadline) -> AuditEntry:
-    """The entry with the best there is beside it."""
     group, quality = lifted.groups[entry.group], entry.quality
     near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
     if not near and quality.network_cost is None:
@@ -276,14 +237,12 @@ def _scored(entry: AuditEntry, lifted: Instance, deadline: Deadline) -> AuditEnt
 
 
 def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool:
-    """Whether every value that applies is as small as any could be."""
     tiers = [each.tier for each in lifted.topology.hyper_nodes.values() if each.nodes]
     nearest = not near or (quality.leaves == 1 and quality.tier == min(tiers, default=None))
     return nearest and quality.network_cost in (None, 0)
 
 
 def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality, str] | None:
-    """The best place of all the pods that run, and who proved it; None where that took too long."""
     group = lifted.groups[key]
     whole = replace(group, min_member=len(group.pending), min_task_member={})
     policy = replace(lifted.policy, levels=("placed", "locality", "networkCost"))
@@ -299,14 +258,12 @@ def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality,
 
 
 def _provers(result: Result) -> list[str] | None:
-    """Who proved each value of nearness; None where one is not proved."""
     lower = [each for each in result.objective if each.value.name not in MAXIMISED]
     provers = [each.bound.by for each in lower if each.bound is not None and each.met]
     return provers if len(provers) == len(lower) else None
 
 
 def _score(quality: Quality, best: Quality, *, near: bool) -> float:
-    """The least of best over achieved."""
     pairs = [(best.tier, quality.tier), (best.leaves, quality.leaves)] if near else []
     pairs += [(best.network_cost, quality.network_cost)] if quality.network_cost is not None else []
     known = [(least, had) for least, had in pairs if least is not None and had is not None]
@@ -314,7 +271,6 @@ def _score(quality: Quality, best: Quality, *, near: bool) -> float:
 
 
 def _parts(instance: Instance, group: Group, wrong: Set[str]) -> Iterator[dict[str, Any]]:
-    """Subgroups with a limit of their own; ``wrong`` are the subjects of all violations."""
     tree = instance.topology
     for part in group.sub_groups:
         topology = group.policies[part.policy].topology

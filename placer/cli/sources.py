@@ -5,27 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.errors import UsageError
-from placer.methods import METHODS
 from placer.terminal import add_source, source, source_words
 
 if TYPE_CHECKING:
     from placer.instance.namespace_budget import NamespaceBudget
 
-__all__ = ["METHOD_HELP", "SECONDS", "add_source", "namespace_budget", "source", "source_words"]
-
-METHOD_HELP = f"one of {', '.join(METHODS)} (default auto: never worse than greedy)"
+__all__ = ["SECONDS", "add_source", "namespace_budget", "source", "source_words"]
 
 SECONDS = 60.0  #: of the whole call where no limit is given
 
 
 def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:
-    """The budget that an option states.
-
-    Raises
-    ------
-    UsageError
-        It does not parse.
-    """
+    """The budget that an option states; a wrong one is a :class:`UsageError`."""
     from placer.instance.namespace_budget import parse_budget
 
     try:
