@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 #: How DaemonSets are listed. They are no part of a snapshot, so no kind of ``placer.kube.kinds``.
-DAEMON_SETS = KindInfo("daemon_sets", "DaemonSet", ("apps",), ("v1",), "apps.DaemonSetManifest", ("ds",))
+DAEMON_SETS = KindInfo("daemon_sets", "DaemonSet", ("apps",), ("v1",), "apps", ("ds",))
 DAEMON_SETS_PATH = "/apis/apps/v1/daemonsets"
 
 #: Label of namespaces whose DaemonSets an administrator vouches for, and the namespace that needs none.
