@@ -57,6 +57,7 @@ from placer.cluster.reading.rejections import (
     not_bound,
     of_ours,
     remembered,
+    unsteady,
     waiting_workloads,
 )
 from placer.cluster.reading.snapshot import Snapshot, take
@@ -730,7 +731,7 @@ def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
     not_released = [bind for bind in planned if not read.cache.is_held(bind)]
     after = recorded_after(gangs, record, anew, now, not_released, digests(uids) if loop else ())
     not_taken = not_bound(read.snapshot, given_up(before, gangs), now)
-    news = (*read.cache.rejected.values(), *not_taken)
+    news = (*read.cache.rejected.values(), *not_taken, *unsteady(read.workloads, read.cache.unsteady, now))
     workloads = remembered(read.workloads, news, options.cool_down, now)
     bound.gangs = [told_when(gang, after.get(gang.key), options.patience) for gang in gangs]
     silent, trouble = UnansweredPods(), None

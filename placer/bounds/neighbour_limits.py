@@ -1,7 +1,8 @@
-"""Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
+"""Most pods that neighbours let in (C12, C13, C14), whatever else is placed, counted row by row.
 
 No more pods that all repel each other are placed than there are domains with room for one. Spread pods are, in each
-domain, at most ``maxSkew`` more than the least that any domain can end with.
+domain, at most ``maxSkew`` more than the least that any domain can end with. Pods that let in only each other (C12) are
+in one domain.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.dense.dense_neighbours import ANY_NUMBER
+
 if TYPE_CHECKING:
     from placer.dense import Dense, DenseScope
-    from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+    from placer.dense.dense_neighbours import Attraction, DenseNeighbours, Repulsion, SpreadRow
     from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["NeighbourLimits"]
@@ -54,6 +57,23 @@ class NeighbourLimits:
                 yield from self._one_each(rows, repulsion)
         for spread in rows.spreads:
             yield from self._spread(rows, spread)
+        for attraction in rows.attractions:
+            yield from self._together(rows, attraction)
+
+    def _together(self, rows: DenseNeighbours, row: Attraction) -> Iterator[NeighbourLimit]:
+        """C12: where no other pod lets owners in, all of them are in the domain of the first one."""
+        if row.others or any(row.ground) or row.held or row.lasting:
+            return
+        least, most = self.dense.requests[list(row.owners)].min(axis=0), []
+        asked = np.flatnonzero(least)
+        each = (self.dense.free[:, asked] // least[asked]).min(axis=1, initial=ANY_NUMBER)
+        rooms = np.minimum(self._rooms(rows, row.owners), np.maximum(0, each))
+        for domain in (rows.domain[key] for key in row.keys):
+            there = domain >= 0
+            most.append(int(np.bincount(domain[there], weights=rooms[there], minlength=1).max()))
+        limit = NeighbourLimit(row.owners, min(most))
+        if self._spare(limit) < 0:
+            yield limit
 
     def _one_each(self, rows: DenseNeighbours, row: Repulsion) -> Iterator[NeighbourLimit]:
         where, domain = self._rooms(rows, row.mutual) > 0, rows.domain[row.key]

@@ -11,7 +11,7 @@ from placer.instance import PodState
 from placer.instance.neighbours import Neighbours
 from placer.methods.greedy.multi_start import greedy
 from placer.solve import solve
-from tests.world import World, apart, hard, soft, spread
+from tests.world import World, apart, hard, near, soft, spread
 
 QUARTER = 250_000
 
@@ -52,6 +52,22 @@ def test_one_pod_in_a_zone() -> None:
     assert placed(pods(zones("aabbcc"), 5, asks)) == 3
     assert placed(pods(zones("aabbc"), 2, asks)) == 2
     assert placed(pods(zones("aabbc-"), 5, asks)) == 5  # without a zone nothing keeps them apart
+
+
+def test_pods_that_only_let_in_each_other_are_in_one_domain() -> None:
+    asks = near("zone", app="web")
+    assert placed(pods(zones("aab"), 12, asks)) == 8
+    assert placed(pods(zones("aab-"), 12, near("host", app="web"))) == 4
+    assert placed(pods(zones("aab"), 7, asks)) == 7
+
+
+def test_pods_that_others_let_in_may_be_anywhere() -> None:
+    world = zones("aab")
+    world.pod("runs", labels={"app": "web"}, state=PodState.BOUND, node="n2")
+    assert placed(pods(world, 12, near("zone", app="web"))) == 11
+    world = zones("aab")
+    world.pod("free", labels={"app": "web"})
+    assert placed(pods(world, 11, near("zone", app="web"))) == 12
 
 
 def test_a_zone_that_has_one_takes_no_other() -> None:

@@ -31,6 +31,7 @@ from placer.cluster.reading.rejections import (
     of_ours,
     rejection_of,
     remembered,
+    unsteady,
     waiting_workloads,
 )
 from placer.cluster.reading.released import mark
@@ -38,7 +39,7 @@ from placer.cluster.reading.views import PodView, Rejection, Workload, is_reject
 from placer.cluster.writing.gang_ledger import write_record
 from placer.instance import GroupKey
 from placer.solve import solve
-from tests.cluster.caches import mine
+from tests.cluster.caches import alone, bind, cache_of, mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.support import Document, node, pod
 
@@ -274,6 +275,51 @@ def test_no_more_is_remembered_than_fits_and_the_latest_of_it() -> None:
     workloads = [Workload(f"n{number % 20}", "Job", f"{number:04d}") for number in range(1_100)]
     found = [rejection("n1", -number / 10, each) for number, each in enumerate(workloads)]
     assert sorted(remembered({}, found, 300, NOW)) == sorted(workloads[:1_000])
+
+
+def decided_on(documents: list[Document], cooling: set[str]) -> str:
+    """Node of the pod of a snapshot in which some nodes cool down."""
+    made = prepared(snapshot_of(documents), cooling)
+    found = solve(made.instance, method="greedy", time_limit=None).placement
+    assert found is not None
+    return next(iter(found.node_of.values()))
+
+
+SHRUNK = node("flaps", cpu=1)
+NOT_READY = node("flaps", cpu=2) | {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+
+
+@pytest.mark.parametrize("flap", [SHRUNK, NOT_READY, node("flaps", cpu="nothing")])
+def test_a_node_that_changes_in_pass_after_pass_does_not_keep_a_pod_waiting(flap: Document) -> None:
+    """It is the tightest fit each time, and has changed before the binding each time; the second time it cools down."""
+    documents = [node("flaps", cpu=2), node("steady", cpu=16), mine("p", cpu=2)]
+    known: dict[Workload, RejectedWorkload] = {}
+    where = []
+    for number in range(3):
+        known = remembered(known, [], 300.0, at(20.0 * number))
+        cooling = cooling_nodes(known, 300.0, at(20.0 * number))
+        where.append(decided_on(documents, cooling))
+        cache = cache_of(*documents)
+        cache.node_happened("MODIFIED", json.dumps(flap).encode())
+        refused = cache.refusal(alone("p"), [bind("p", where[-1])])
+        assert (refused is not None) == (where[-1] == "flaps") == (cache.unsteady == {"flaps"})
+        known = remembered(known, unsteady(known, cache.unsteady, at(20.0 * number)), 300.0, at(20.0 * number))
+    assert where == ["flaps", "flaps", "steady"]
+    assert cooling_nodes(known, 300.0, at(400.0)) == set()
+
+
+def test_all_nodes_that_change_again_and_again_cool_down() -> None:
+    names = [f"n{number}" for number in range(9)]
+    known: dict[Workload, RejectedWorkload] = {}
+    for number in range(2):
+        known = remembered(known, unsteady(known, names, at(number)), 300.0, at(number))
+    assert cooling_nodes(known, 300.0, at(5.0)) == {*names}
+
+
+def test_a_pod_that_has_gone_makes_no_node_unsteady() -> None:
+    cache = cache_of(node("n1", cpu=2), mine("p", cpu=2))
+    assert cache.refusal(alone("p"), [bind("p", "n1", uid="another")]) is not None
+    assert cache.unsteady == set()
 
 
 def test_one_namespace_does_not_have_those_of_others_forgotten() -> None:

@@ -232,6 +232,7 @@ class SchedulerCache:
         cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
         self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
         self.rejected: dict[Key, Rejection] = {}  #: pods of this pass that their kubelets rejected
+        self.unsteady: set[str] = set()  #: nodes that have changed, for which a binding was refused here
         self.stale: set[GroupKey] = set()  #: gangs with a binding that was refused here, since the cluster has changed
         #: Why something may have happened unheard, and why no events come, or None; set by what feeds the cache.
         self.lost: Callable[[], str | None] = lambda: None
@@ -466,7 +467,7 @@ class SchedulerCache:
                 or self._room.refusal(binds, self._instance.pods, self._nodes)
                 or self._rules.refusal(gangs, binds, self._nodes)
             )
-            self.stale |= set(gangs) if why else set()
+            self._note(why, gangs, binds)
             return why
 
     def late_refusal(self, bind: PlannedBinding) -> str | None:
@@ -480,9 +481,20 @@ class SchedulerCache:
                 or self._room.late_refusal(bind, self._instance.pods, self._nodes)
                 or self._late_rules_refusal(bind)
             )
-            if why:
-                self.stale.add(self._instance.pods[bind.pod].group or GroupKey("", *bind.pod))
+            self._note(why, [self._instance.pods[bind.pod].group or GroupKey("", *bind.pod)], [bind])
             return why
+
+    def _note(self, why: str | None, gangs: Iterable[GroupKey], binds: Iterable[PlannedBinding]) -> None:
+        if why is not None:
+            self.stale.update(gangs)
+            self.unsteady.update(bind.node for bind in binds if self._has_changed(bind.node))
+
+    def _has_changed(self, name: str) -> bool:
+        """Whether a node takes other pods than it did when it was decided upon."""
+        now, decided = self._nodes.get(name), self._instance.nodes.get(name)
+        if now is None or decided is None:
+            return decided is not None
+        return (now.allocatable, now.ready, now.taints) != (decided.allocatable, decided.ready, decided.taints)
 
     def _late_rules_refusal(self, bind: PlannedBinding) -> str | None:
         """Asked once for the whole batch, and for each binding only where that is refused."""

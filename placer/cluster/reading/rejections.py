@@ -31,6 +31,7 @@ __all__ = [
     "of_ours",
     "rejection_of",
     "remembered",
+    "unsteady",
     "waiting_workloads",
 ]
 
@@ -41,6 +42,7 @@ _MOST_WORKLOADS, _MOST_OF_ONE, _MOST_NODES = 1_000, 100, 8
 #: Most nodes that cool down for what one namespace had rejected, the latest.
 _MOST_COOLING = 4
 _NOT_BOUND = "not bound by their scheduler"
+_CHANGED, _CHANGED_AGAIN = "it changed in a pass", "it changed in pass after pass"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -107,6 +109,26 @@ def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> It
     """
     for key, item in snapshot.pod_texts(nodes).items():
         yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
+
+
+def unsteady(known: Mapping[Workload, RejectedWorkload], nodes: Iterable[str], now: datetime) -> Iterator[Rejection]:
+    """Say of nodes that they have changed between a decision and its bindings, and whether they have done so lately.
+
+    A node that changes once is as it says. One that changes in pass after pass has its pods wait each time, wherever
+    else there is room: so from the second time on it cools down.
+
+    Parameters
+    ----------
+    known
+        What is remembered already.
+    nodes
+        That have changed, for which a plan was refused.
+    now
+        When.
+    """
+    for name in sorted(nodes):
+        itself = Workload("", "Node", name)
+        yield Rejection(itself, name, _CHANGED_AGAIN if itself in known else _CHANGED, now)
 
 
 def remembered(
@@ -187,12 +209,12 @@ def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
 
 
 def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
-    """Nodes whose kubelet alone rejected a workload lately, the latest few of each namespace."""
+    """Nodes whose kubelet alone rejected a workload lately, the latest few of each namespace; and unsteady ones."""
     since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
     for workload, each in known.items():
-        if not each.times and each.reason not in OF_THE_POD:
+        if not each.times and each.reason not in (*OF_THE_POD, _CHANGED):
             lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
-    return {name for nodes in lately.values() for _, name in sorted(nodes)[-_MOST_COOLING:]}
+    return {name for owner, nodes in lately.items() for _, name in sorted(nodes)[-_MOST_COOLING if owner else 0 :]}
 
 
 def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:

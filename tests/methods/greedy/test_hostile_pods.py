@@ -34,7 +34,7 @@ def test_small_pods_find_room_next_to_large_ones() -> None:
     assert score_solution(dense, greedy(dense))[-1] == 3
 
 
-# Pods of broad_affinity go to one node all together: no bound says how many it takes, so some wait without a proof.
+# Pods of broad_affinity fill a node together. Their number is proved; on how few nodes the others are is not.
 @pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "broad_affinity"])
 def test_what_is_proved_without_it_is_proved_next_to_it(kind: str) -> None:
     """No search runs to the limit because of pods that ask for next to nothing."""
