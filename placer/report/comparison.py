@@ -93,10 +93,9 @@ def _fates(row: ComparedRow) -> _Fates:
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    names = dict.fromkeys(name for _, column in fates for name in column)
-    table = {name: [column.get(name) for _, column in fates] for name in names}
+    table = _table([column for _, column in fates])
     differing = [name for name, row in table.items() if len(set(row)) > 1]
-    differing.sort(key=lambda name: len({fate and fate[:2] for fate in table[name]}) == 1)
+    differing.sort(key=lambda name: not _differs_in_number(table[name]))
     index = {(key.kind, key.namespace, key.name): number for key, number in numbers.items()}
     return {
         "columns": [policy for policy, _ in fates],
@@ -105,3 +104,12 @@ def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int])
         "index": [index.get(name, -1) for name in differing],
         "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
     }
+
+
+def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
+    names = dict.fromkeys(name for column in columns for name in column)
+    return {name: [column.get(name) for column in columns] for name in names}
+
+
+def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
+    return len({fate and fate[:2] for fate in row}) > 1

@@ -93,8 +93,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
     if left:
         why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
     else:
-        nodes = {outcome.new[key] for key in new}
-        why, words = None, f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
+        why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -109,6 +108,10 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         reason=why,
         words=words,
     )
+
+
+def _placed_words(nodes: set[str]) -> str:
+    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
 
 
 def _since(created: float) -> str | None:
