@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from placer.instance import GroupKey
@@ -102,8 +102,12 @@ def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int])
         "compared": len(table),
         "names": [f"{namespace}/{name}" for _, namespace, name in differing],
         "index": [index.get(name, -1) for name in differing],
-        "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
+        "fates": [list(map(_plain, table[name])) for name in differing],
     }
+
+
+def _plain(fate: _Fate | None) -> list[Any] | None:
+    return None if fate is None else list(fate)
 
 
 def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
