@@ -1,41 +1,13 @@
-"""Every code that placer says, with what it means: reasons, findings, and what is written into a cluster.
-
-Belongs here: the codes as types, so that mypy checks each use, and the words that explain them. Does not: when a code
-is said; what Volcano itself would write into the status of its PodGroups (``placer.cluster.writing``).
-The site makes the page ``models/codes.md`` from this.
-"""
+"""Every code that placer says, with its meaning: reasons, findings, and texts that are written into a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-__all__ = [
-    "CONDITIONS",
-    "EVENTS",
-    "FINDINGS",
-    "NO_ERRORS",
-    "REASONS",
-    "Code",
-    "ConditionReason",
-    "EventReason",
-    "FindingCode",
-    "ReasonCode",
-]
-
 
 class Code(NamedTuple):
-    """What is told of one code.
-
-    Parameters
-    ----------
-    meaning
-        One sentence.
-    example
-        A message as it comes with the code.
-    remedy
-        What to do about it, in one or two sentences.
-    """
+    """One code: its meaning in one sentence, an example of a message, and a remedy."""
 
     meaning: str
     example: str
@@ -84,10 +56,10 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "NamespaceBudget": Code(
         "The pods of the namespace cost more than its budget allows (`--namespace-budget`): terms, resources, or bytes "
-        "of labels and annotations. Its newest pods that add to it wait.",
+        "of text. Its newest pods that add to it wait.",
         "namespaceBudget.terms: found 20,000 distinct terms, host ports and node constraints of all pods of namespace "
         "evil, expected at most 10,000; its newest pods that add to them wait",
-        "Use fewer distinct terms, resources or labels in the namespace, or have its budget raised.",
+        "Use fewer distinct terms, resources, labels or values in the namespace, or have its budget raised.",
     ),
     "NoEligibleNode": Code(
         "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "

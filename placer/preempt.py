@@ -415,10 +415,9 @@ class _Preemption:
         start = time.monotonic()
         left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
         options = SearchOptions(left, None, self.workers, self.seed)
-        until = None if left is None else start + left
         target = "search:search" if self.domains is None else "emptying:empty"
         arguments = (self.instance, *(self.domains or ()), options)
-        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, until)
+        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, Deadline.within(left))
         self.seconds["solve"] = time.monotonic() - start
         self.findings += ended.findings("preempt")
         return ended.termination

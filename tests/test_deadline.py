@@ -70,8 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
             monkeypatch.setattr(where, name, made.takes(seconds, getattr(where, name)))
 
         def search(*arguments: Any) -> ProcessResult:
-            deadline = arguments[3]
-            made.now = max(made.now, deadline) + 0.05 * load
+            made.now = max(made.now, arguments[3].at) + 0.05 * load
             return ProcessResult(ProcessEnd.KILLED)
 
         monkeypatch.setattr(placer.methods.process, "run_apart", search)

@@ -132,7 +132,7 @@ def test_what_a_search_found_survives_its_end(
     search(name)
     found: list[TracePoint] = []
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (3600 if found else 0))
-    monkeypatch.setattr(process, "time", clock)
+    monkeypatch.setattr("placer.deadline.time", clock)
     world = World()
     world.node("a")
     world.pod("one")

@@ -128,7 +128,7 @@ def audit(
 
 
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
-    lifted, where = _lifted(instance, group)
+    lifted, where = _waiting_alone(instance, group)
     placement = Placement.of(where)
     doubts = _doubts(instance, group)
     broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
@@ -147,7 +147,7 @@ def _doubts(instance: Instance, group: Group) -> Set[str]:
     return {*lost, str(group.key), *parts} if lost else set()
 
 
-def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
+def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     where = {key: instance.pods[key].node or "" for key in group.bound}
     pods = dict(instance.pods)
     for key in group.bound:

@@ -1,7 +1,4 @@
-"""Costs of each namespace to everybody, and a budget of it: beyond it the namespace's newest groups wait.
-
-Only text of tenants counts, so that the answer depends on no clock.
-"""
+"""Costs of each namespace to everybody, and a budget of them, which depends on no clock."""
 
 from __future__ import annotations
 
@@ -15,18 +12,15 @@ from placer.instance.findings import Finding
 from placer.instance.keys import Key
 from placer.instance.problem import Group, Instance, Pod
 
-__all__ = ["NamespaceBudget", "NamespaceCost", "dearest", "namespace_costs", "parse_budget", "within_budget"]
-
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBudget:
-    """Most that the pods of one namespace may cost, running ones included.
+    """Most that the pods of one namespace may cost.
 
-    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
-    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
-    of their labels and annotations.
+    ``terms``: distinct ones of affinity, spread, host ports and demands on nodes. ``bytes``: of labels and annotations,
+    and of demands on nodes and pods beyond 2 KiB.
     """
 
     terms: int = 10_000
@@ -38,9 +32,7 @@ class NamespaceBudget:
 class NamespaceCost:
     """Cost of one namespace, by the names of :class:`NamespaceBudget`.
 
-    ``waiting`` are those of the ``pending`` pods that are beyond the budget; ``daemons`` include pods for which room is
-    held. ``part`` of the seconds of arrays and search is its own: as much as of the distinct kinds of pods, for each of
-    which there is a row. It decides nothing, since no answer may depend on a clock.
+    ``waiting``: ``pending`` pods beyond the budget. ``part``: share of the distinct kinds of pods.
     """
 
     namespace: str
@@ -51,14 +43,14 @@ class NamespaceCost:
     resources: set[Hashable] = field(default_factory=set)
     bytes: int = 0
     part: float = 0.0
-    _counted: set[tuple[int, ...]] = field(default_factory=set)
+    _counted: set[tuple[Hashable, ...]] = field(default_factory=set)
 
     def add(self, pods: Iterable[Pod]) -> None:
         """Count pods in, looking once at values that equal pods share."""
         for pod in pods:
             self.bytes += pod.text_bytes
             self.daemons += pod.daemon
-            shared = tuple(map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)))
+            shared = *map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)), *_ranks(pod)
             if not pod.unsupported and shared not in self._counted:
                 self._counted.add(shared)
                 self.resources.update(pod.requests)
@@ -82,7 +74,12 @@ class NamespaceCost:
 def _terms(pod: Pod) -> Iterable[Hashable]:
     asked = pod.neighbours
     yield from (*asked.affinity, *asked.anti_affinity, *asked.spread, *pod.host_ports)
-    yield pod.constraints
+    yield pod.constraints, pod.requests, *_ranks(pod)
+
+
+def _ranks(pod: Pod) -> tuple[Hashable, ...]:
+    """What makes a row of its own of a pod that asks for the same as another one."""
+    return pod.priority, pod.queue, pod.sub_group, pod.workload
 
 
 def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:
@@ -107,28 +104,25 @@ def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
 
 
 def dearest(instance: Instance, budget: NamespaceBudget | None, most: int | None = NAMED) -> list[NamespaceCost]:
-    """The namespaces that spend the largest part of ``budget`` (None: the default one), at most ``most``."""
+    """The namespaces that spend the largest part of ``budget``, at most ``most``."""
     costs = namespace_costs(instance).values()
     return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:most]
 
 
 def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:
-    """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
+    """The instance in which the newest groups wait that would have their namespace exceed its ``budget``.
 
-    ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
-    of a namespace come first; one that adds nothing to the spent amount is within it, however new.
+    One that adds nothing is within the budget, however new.
     """
     if budget is None:
         return instance
-    costs = namespace_costs(instance)
-    over = {name: cost for name, cost in costs.items() if cost.share(budget) > 1}
     groups: dict[str, list[Group]] = defaultdict(list)
     for group in instance.groups.values():
         groups[group.key.namespace].append(group)
     pods = _by_namespace(instance)
     beyond: dict[Key, str] = {}
     findings = []
-    for name, cost in over.items():
+    for name, cost in _spenders(instance, budget):
         found = _beyond(instance, groups[name], pods[name], cost, budget)
         if found:
             findings.append(_finding(cost, budget, len(found)))
@@ -137,6 +131,11 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
         return instance
     kept = tuple(sorted((*instance.findings, *findings)))
     return instance.keeping_held(beyond_budget=beyond, findings=kept)
+
+
+def _spenders(instance: Instance, budget: NamespaceBudget) -> list[tuple[str, NamespaceCost]]:
+    cut = {pod.namespace for pod in instance.pending if _is_cut(pod)}
+    return [(name, cost) for name, cost in namespace_costs(instance).items() if cost.share(budget) > 1 or name in cut]
 
 
 def _beyond(
@@ -153,6 +152,8 @@ def _beyond(
 
 
 def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) -> str | None:
+    if any(map(_is_cut, pods)):
+        return "bytes"
     more = NamespaceCost(spent.namespace)
     more.add(pods)
     after = {
@@ -166,6 +167,11 @@ def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) ->
     return kind
 
 
+def _is_cut(pod: Pod) -> bool:
+    """Whether the snapshot has left out the text of a pod for the budget: it counts long objects of all kinds."""
+    return any(text.startswith("namespaceBudget.") for text in pod.unsupported)
+
+
 def _together(spent: set[Hashable], more: set[Hashable]) -> int:
     new = len(more - spent)
     return len(spent) + new if new else 0
@@ -174,7 +180,7 @@ def _together(spent: set[Hashable], more: set[Hashable]) -> int:
 _SAID: Mapping[str, str] = {
     "terms": "distinct terms, host ports and node constraints",
     "resources": "distinct resources",
-    "bytes": "bytes of labels and annotations",
+    "bytes": "bytes of labels, annotations and long demands",
 }
 
 
@@ -193,18 +199,7 @@ def _finding(cost: NamespaceCost, budget: NamespaceBudget, waiting: int) -> Find
 
 
 def parse_budget(words: str) -> NamespaceBudget | None:
-    """Read ``terms=N,resources=N,bytes=N``, any of them left out; ``default``, or ``off``: None.
-
-    Raises
-    ------
-    ValueError
-        Its text states the found and the expected words.
-
-    Examples
-    --------
-    >>> parse_budget("terms=50"), parse_budget("off")
-    (NamespaceBudget(terms=50, resources=200, bytes=33554432), None)
-    """
+    """Read ``terms=N,resources=N,bytes=N``, ``default``, or ``off``: None; else ValueError."""
     if words in ("off", "default"):
         return None if words == "off" else NamespaceBudget()
     known, found = {each.name for each in fields(NamespaceBudget)}, {}

@@ -1,7 +1,4 @@
-"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported.
-
-A bound claim decides by its volume where the pod can run (C3), any other is refused.
-"""
+"""Demands of pods that are not modelled (C4): such a pod is never bound."""
 
 from __future__ import annotations
 
@@ -10,14 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.instance.domain_units import unnamed_units
+import msgspec
+
 from placer.instance.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
-from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
+from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours, unnamed_units
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL
-from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
+from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 from placer.legible import shown
 
@@ -26,17 +24,6 @@ if TYPE_CHECKING:
     from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
     from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
-
-__all__ = [
-    "SAFE_SYSCTLS",
-    "Refusals",
-    "Volumes",
-    "claimed",
-    "scheduled_jobs",
-    "text_bytes",
-    "undeclared_gang",
-]
-
 
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
@@ -55,11 +42,7 @@ SAFE_SYSCTLS = frozenset(
 
 
 class Volumes:
-    """Claims and volumes of an instance.
-
-    A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
-    that a bound claim names are findings.
-    """
+    """Claims and volumes of an instance; ``users`` may take claims for one pod."""
 
     def __init__(
         self,
@@ -112,7 +95,7 @@ class Volumes:
 
 
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
-    """Field and claim of every volume that a claim backs; a generic ephemeral one has a claim of its own name."""
+    """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
         name = _claim_name(pod, volume)
         if name is not None:
@@ -134,10 +117,8 @@ def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    ``systems``: operating systems of the nodes. ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their
-    pods a gang. ``gangs``: those of which something is not modelled, and its name. ``ending``: namespaces being
-    deleted: a server lets nothing be made in them, neither bindings nor pods. ``devices``: resources that no node
-    offers and a DeviceClass serves, and which one.
+    ``scheduled_jobs``: batch Jobs whose pods are a gang. ``gangs``: those not modelled. ``ending``: namespaces being
+    deleted. ``devices``: resources that only a DeviceClass serves.
     """
 
     volumes: Volumes
@@ -148,7 +129,7 @@ class Refusals:
     devices: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, pod: PodManifest, group: GroupKey | None = None, asked: Collection[str] = ()) -> tuple[str, ...]:
-        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound; empty: none."""
+        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound."""
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()
@@ -192,33 +173,39 @@ def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
 
 
 def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
-    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none.
-
-    Pods of ``jobs`` are a gang, whether or not they state it. A reference without a name leads to no known gang.
-    """
+    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none."""
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup: a gang without a name"
-    elif jobs and (job := _job_of(pod)) in jobs:
-        yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
+        return
+    owner = controller(pod.metadata) if jobs else None
+    if owner is not None and (owner.kind, owner.api_version.rpartition("/")[0]) == ("Job", "batch"):
+        job = Key(pod.namespace, owner.name)
+        if job in jobs:
+            yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
 
 
-def _job_of(pod: PodManifest) -> Key | None:
-    owner = controller(pod.metadata)
-    if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
-        return None
-    return Key(pod.namespace, owner.name)
+def text_bytes(pod: PodManifest) -> int:
+    """Bytes of labels and annotations, and of all that a pod asks of nodes and pods, unless these are few.
+
+    Of a pod of which text was left out in a cluster it is the length before that.
+    """
+    spec = pod.spec
+    of_others = (spec.affinity, spec.topology_spread_constraints, spec.node_selector, spec.tolerations, spec.volumes)
+    asked = sum(len(msgspec.json.encode(each)) for each in of_others if each is not None)
+    notes = pod.metadata.annotations or {}
+    found = _marked_bytes(pod.metadata) + (asked if asked > FREE_TEXT else 0)
+    left_out = notes.get(TEXT_BYTES, "")
+    return max(found, int(left_out)) if left_out.isdecimal() else found
 
 
-def text_bytes(metadata: Metadata) -> int:
-    """Bytes of labels and annotations, as far as these are read."""
+def _marked_bytes(metadata: Metadata) -> int:
     written = (*(metadata.labels or {}).items(), *(metadata.annotations or {}).items())
     return sum(len(name) + len(value) for name, value in written)
 
 
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Every pass has to carry all resources and text."""
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
-    yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
+    yield from longer("metadata", "bytes of labels and annotations", _marked_bytes(pod.metadata), MOST_TEXT)
     if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
         yield shown(left_out, _MOST_WORDS)
 
@@ -249,13 +236,9 @@ def _own(pod: PodManifest) -> Iterator[str]:
             yield f"spec.topologySpreadConstraints[{index}]: DoNotSchedule without a topologyKey"
     for claim in spec.resource_claims or ():
         yield f"spec.resourceClaims[{claim.name or ''}]: devices allocated by claim"
-    for name in _sysctls(spec):
-        yield from _unsafe(name)
-
-
-def _unsafe(sysctl: str) -> Iterator[str]:
-    if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
-        yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
+    for sysctl in _sysctls(spec):
+        if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
+            yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:
@@ -264,7 +247,6 @@ def _sysctls(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
-    """No API server admits required terms without a topology key."""
     for term in required_terms(affinity):
         if not term.topology_key:
             yield f"{field}: required pod {what} without a topologyKey"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import UsageError
 from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import Generated, NeighbourOptions, generate, neighbours
 from placer.manifests import from_documents, validate
@@ -153,29 +152,3 @@ def test_by_label_racks_are_labels_and_gangs_ask_for_one_domain_of_them() -> Non
 
 def test_without_shares_nobody_asks_anything() -> None:
     assert asking(check(NeighbourOptions(nodes=40, spread=0, one_per_host=0, near=0))) == (0, Counter())
-
-
-@pytest.mark.parametrize("values", [{}, {"running": 0.4, "skew": 2}, {"node_types": 3, "uneven": 0.5, "queues": 2}])
-def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
-    made = generate("neighbours", nodes=60, seed=7, **values)
-    instance = make_instance(validate(from_documents(made.documents)))
-    assert instance.findings == ()
-    assert verify(instance, Placement.of(made.planted or {})) == []
-    assert len(made.planted or {}) == len(instance.pending) == made.summary["podsPlanted"]
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"app_pods": (4,)}, ["--app-pods", "found 4", "two numbers"]),
-        ({"app_pods": (9, 3)}, ["--app-pods", "found 9,3"]),
-        ({"spread": 1.5}, ["--spread", "found 1.5"]),
-        ({"skew": 0}, ["--skew", "found 0", "from 1"]),
-        ({"by_label": True, "queues": 2}, ["--queues", "found 2", "expected 0 with by_label"]),
-        ({"by_label": True, "subgroups": 0.5}, ["--subgroups", "found 0.5"]),
-    ],
-)
-def test_bad_options_are_named(values: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(UsageError) as caught:
-        generate("neighbours", **values)
-    assert all(word in str(caught.value) for word in words), str(caught.value)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import UsageError
-from placer.instance import Key
 from placer.instance.workload_sorts import ALGORITHMS, find_cycle
 from placer.laboratory.generate import Generated, NetworkOptions, generate, network
 from placer.manifests import from_documents, validate
@@ -271,26 +267,6 @@ def test_names_and_order_tell_nothing_of_the_layout() -> None:
     assert list(world.nodes) == sorted(world.nodes)
 
 
-def test_one_seed_gives_this_instance_for_ever() -> None:
-    made = generate("network", seed=1)
-    assert dict(made.summary) == {
-        "nodes": 16,
-        "regions": 2,
-        "zones": 4,
-        "appGroups": 4,
-        "workloads": 34,
-        "dependencies": 47,
-        "gangs": 0,
-        "pods": 60,
-        "podsRunning": 0,
-        "podsPlanted": 60,
-        "networkCostPlanted": 534,
-    }
-    assert json.dumps(made.documents) == json.dumps(generate("network", seed=1).documents)
-    first = dict(list((made.planted or {}).items())[:2])
-    assert first == {Key("default", "app-0-w-00-0"): "node-10", Key("default", "app-0-w-00-1"): "node-12"}
-
-
 def test_two_hundred_app_groups_on_a_thousand_nodes() -> None:
     made = generate("network", app_groups=200, workloads=(11,), regions=3, zones=3, nodes=1000, seed=1)
     assert (made.summary["workloads"], made.summary["pods"], made.summary["nodes"]) == (
@@ -300,21 +276,3 @@ def test_two_hundred_app_groups_on_a_thousand_nodes() -> None:
     )
     objects = validate(from_documents(made.documents))
     assert (len(objects.app_groups), len(objects.nodes), len(objects.config_maps)) == (200, 1000, 1)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"nodes": 3}, ["--nodes", "found 3", "at least 4, one for each zone"]),
-        ({"workloads": (5, 2)}, ["--workloads", "found 5,2", "one number, or two with the least one first"]),
-        ({"workloads": ()}, ["--workloads", "found an empty list"]),
-        ({"replicas": (1, 2, 3)}, ["--replicas", "found 1,2,3"]),
-        ({"replicas": (0,)}, ["--replicas", "found 0", "from 1 to 100"]),
-        ({"tight": 1.5}, ["--tight", "found 1.5", "from 0 to 1"]),
-        ({"leaf_size": 8}, ["network: found option 'leaf_size'", "rack_size"]),
-    ],
-)
-def test_bad_options_are_named(values: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(UsageError) as caught:
-        generate("network", **values)
-    assert all(word in str(caught.value) for word in words), str(caught.value)

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import UsageError
-from placer.instance.instance_builder import make_instance
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.laboratory.generate import Generated, NumaOptions, bindings, generate, numa
-from placer.manifests import from_documents, validate
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement
+from placer.laboratory.generate import Generated, NumaOptions, bindings, numa
 from placer.quantity import Resources
-from placer.verify import verify
 from tests.examples import examples
 from tests.numa_naive import creation_order, replayed
 
@@ -165,32 +159,3 @@ def test_the_list_of_bindings_keeps_the_order() -> None:
     made = numa(NumaOptions(nodes=3, seed=5))
     pairs = [(each["metadata"]["name"], each["target"]["name"]) for each in bindings(made)["items"]]
     assert pairs == [(pod.name, node) for pod, node in (made.planted or {}).items()]
-
-
-@pytest.mark.parametrize("values", [{}, {"restricted": 0.5}, {"running": 0.5, "zones": (2, 4)}, {"fill": 1.0}])
-def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
-    made = generate("numa", nodes=20, seed=11, **values)
-    placement = Placement.of(made.planted or {})
-    instance = make_instance(validate(from_documents(made.documents)))
-    assert instance.findings == ()
-    assert verify(instance, placement) == []
-    assert len(placement.bindings) == len(instance.pending)
-    ordered = aligned(instance, placement)
-    assert verify(instance, ordered) == []
-    assert ordered.node_of == placement.node_of
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"zones": ()}, ["--zones", "an empty list"]),
-        ({"zones": (9,)}, ["--zones", "found 9", "from 1 to 8"]),
-        ({"pod_cores": ()}, ["--pod-cores", "an empty list"]),
-        ({"pod_cores": (5,), "cores": 24}, ["--pod-cores", "found 5", "sizes that sum to 23 to 24 cores"]),
-        ({"uneven": 1.0}, ["--uneven", "0.9"]),
-    ],
-)
-def test_bad_options_are_named(values: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(UsageError) as caught:
-        generate("numa", **values)
-    assert all(word in str(caught.value) for word in words), str(caught.value)

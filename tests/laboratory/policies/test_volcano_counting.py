@@ -59,6 +59,7 @@ def test_counting_tells_what_trying_tells(seed: int, monkeypatch: pytest.MonkeyP
     assert few <= tried | many
 
 
+@pytest.mark.exhaustive
 def test_the_drawn_instances_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting is used on most, on some ties decide how many pods are bound, on some gangs stay pending."""
     used = Counter[int]()

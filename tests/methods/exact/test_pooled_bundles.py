@@ -9,7 +9,7 @@ import pytest
 from placer.dense.dense_builder import make_dense
 from placer.instance import GroupKey, NetworkTopology, SubGroupPolicy
 from placer.methods.exact.pooled_model import PooledModel
-from placer.methods.exact.pooled_program import PooledPods
+from placer.methods.exact.pooled_program import PooledProgram
 from placer.methods.exact.variables import Reach
 from placer.verify import verify
 from tests.examples import seed_blocks
@@ -31,7 +31,7 @@ def divided(
 
 def in_leaves(world: World) -> list[tuple[int, int]]:
     """Of each bundle that a leaf holds: members, and pods of one."""
-    bundles = PooledPods(make_dense(world.instance())).bundles
+    bundles = PooledProgram(make_dense(world.instance())).bundles
     inside = [each for each in (*bundles.gangs, *bundles.parts) if each.reach is Reach.LEAF]
     return sorted((each.many, sum(bundles.items[item].size for item in each.items)) for each in inside)
 
@@ -108,7 +108,7 @@ def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range)
     for seed in seeds:
         every = PlacementsOfEverything(drawn(seed).instance())
         if every.whole:
-            bundles = PooledPods(every.dense).bundles
+            bundles = PooledProgram(every.dense).bundles
             together += len(bundles.items) < len(bundles.apart.items)
             every.assert_best(decided(every.dense, PooledModel(every.dense)), seed)
     assert together

@@ -12,7 +12,7 @@ from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
 from placer.methods.events import TooLarge
 from placer.methods.exact.pooled_model import PooledModel
-from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
+from placer.methods.exact.pooled_program import PooledProgram, tells_all
 from placer.methods.greedy.multi_start import greedy
 from placer.verify import verify
 from tests.bounds.test_bounds_hold import MOST
@@ -26,13 +26,14 @@ from tests.world import World, calls, hard, soft
 def least(program: PooledProgram) -> int:
     """The optimum."""
     found = solver()
+    program.build()
     assert found.solve(program.model) == cp_model.OPTIMAL
     return round(found.objective_value)
 
 
 def of_world(world: World) -> int:
     """Least ``locality``."""
-    return least(PooledProgram(PooledPods(make_dense(world.instance()))))
+    return least(PooledProgram(make_dense(world.instance())))
 
 
 def pooled(dense: Dense) -> list[int]:
@@ -194,7 +195,7 @@ def test_too_many_columns_are_not_built() -> None:
     world = spines()
     world.pods_of("a b", world.gang("g", 2, topology=soft()))
     dense = make_dense(world.instance())
-    columns = PooledPods(dense).columns
+    columns = PooledProgram(dense).columns
     PooledModel(dense, columns)
     with pytest.raises(TooLarge, match=f"{columns} columns, at most {columns - 1}"):
         PooledModel(dense, columns - 1)
