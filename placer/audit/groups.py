@@ -14,7 +14,7 @@ from typing import Any
 
 from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
-from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
 from placer.instance.group_names import group_of
 from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
@@ -154,20 +154,23 @@ def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key
         pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
     parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
     waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
-    lasting = {
-        name: tuple(taint for taint in node.taints if taint.effect == "NoExecute")
-        for name, node in instance.nodes.items()
-    }
-    nodes = {
-        name: replace(node, ready=True, unschedulable=False, taints=lasting[name])
-        for name, node in instance.nodes.items()
-    }
-    judged = {key: pod for key, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == group.key}
+    nodes = {name: _admitting(node) for name, node in instance.nodes.items()}
     groups = {**instance.groups, group.key: waiting}
     policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
-    kept = replace(instance, pods=judged, groups=groups, nodes=nodes, policy=policy, queues=queues)
+    kept = replace(
+        instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy, queues=queues
+    )
     return alone(kept, group.key), where
+
+
+def _admitting(node: Node) -> Node:
+    lasting = tuple(taint for taint in node.taints if taint.effect == "NoExecute")
+    return replace(node, ready=True, unschedulable=False, taints=lasting)
+
+
+def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:
+    return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
 
 
 def _observed(instance: Instance, pod: Pod) -> Pod:

@@ -94,14 +94,12 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries, key=lambda each: (not each.violations, 1.0 if each.score is None else each.score))
+    worst = sorted(entries, key=_badness)
     shown = worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width):
         terminal.print(table)
-    late = sum(each.late for each in entries)
-    if late:
-        terminal.print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+    _print_late(entries)
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
     broken: dict[str, list[str]] = {}
@@ -110,6 +108,12 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
             broken.setdefault(violation, []).append(name)
     # Lone pods of one workload break what they ask for together.
     say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
+
+
+def _print_late(entries: Sequence[AuditEntry]) -> None:
+    late = sum(each.late for each in entries)
+    if late:
+        console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
@@ -130,6 +134,10 @@ def _print_lost(instance: Instance) -> None:
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
         say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
+
+
+def _badness(entry: AuditEntry) -> tuple[bool, float]:
+    return not entry.violations, 1.0 if entry.score is None else entry.score
 
 
 def _columns(entries: Sequence[AuditEntry]) -> list[Column]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from placer.explain.copies import Copies
     from placer.explain.explanation import Explanation
     from placer.explain.jobs import JobAnswer
-    from placer.instance import GroupKey
+    from placer.instance import GroupKey, Instance
     from placer.laboratory.other_schedulers import ElsewhereFate, MimickedFate
     from placer.laboratory.placement_metrics import GroupFate
     from placer.manifests import Text
@@ -204,9 +204,17 @@ def _groups(
 
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
+        _print_absent(options, case.instance)
     else:
         say(nothing_waits(case.instance, selection(options)))
     return OK
+
+
+def _print_absent(options: argparse.Namespace, instance: Instance) -> None:
+    from placer.summary import print_absent
+
+    if not (options.json or options.group or selection(options).words):
+        print_absent(instance.absent_work, console())
 
 
 def _files(options: argparse.Namespace, explained: Explanation) -> Files:
@@ -276,7 +284,6 @@ def _print_table(
     from placer.disruption import outcome_of
     from placer.explain.explanation import reasons_of
     from placer.explain.prices import FEW
-    from placer.summary import print_absent
     from placer.summary.queue import print_queue, print_steps, queue_items
 
     told, now = reasons_of(placed, deadline), time.time()
@@ -287,8 +294,7 @@ def _print_table(
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
-    if not selection(options).words:
-        print_absent(placed.instance.absent_work, terminal)
+        _print_absent(options, placed.instance)
     one = shlex.join(["placer", "explain", "--group", "NAME", *source_words(options)])
     terminal.print(f"`{one}` explains one of them." if many else "", markup=False)
     return many

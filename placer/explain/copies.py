@@ -45,7 +45,7 @@ def read_spare(words: str, instance: Instance) -> tuple[int, int]:
     return count_at_tier("--spare", words, instance)
 
 
-def with_spares(instance: Instance, key: GroupKey, count: int, tier: int) -> Instance:
+def with_spares(instance: Instance, key: GroupKey, lost_of_each: int, tier: int) -> Instance:
     """The instance without the nodes of each domain that have room for most pods of the group."""
     lone = alone(instance, key)
     room = _room(lone, make_dense(lone))
@@ -54,7 +54,7 @@ def with_spares(instance: Instance, key: GroupKey, count: int, tier: int) -> Ins
         for domain in instance.topology.path(node):
             if instance.topology.hyper_nodes[domain].tier == tier:
                 by_domain[domain].append((-count, node))
-    lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[:count]}
+    lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[:lost_of_each]}
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     return replace(instance, nodes=nodes)
 

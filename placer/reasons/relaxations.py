@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from placer.codes import ReasonCode
 from placer.dense import Dense
@@ -69,8 +69,12 @@ class LoneTrial:
         return counted
 
 
-#: Code, how the rule is broken, and the arrays without it, None where it concerns no pod.
-_Relaxation = tuple[ReasonCode, str, Callable[[Dense], Dense | None]]
+class _Relaxation(NamedTuple):
+    """``without`` gives None where the rule concerns no pod."""
+
+    code: ReasonCode
+    broken: str
+    without: Callable[[Dense], Dense | None]
 
 
 def _without_bandwidth(dense: Dense) -> Dense | None:
@@ -111,19 +115,19 @@ def _without_queues(dense: Dense) -> Dense | None:
 
 #: Rules that counting cannot decide for sure, the last of the catalogue's order first.
 LADDER: tuple[_Relaxation, ...] = (
-    ("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
-    ("NetworkCost", "calls would cost more than they may", _without_network),
-    ("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
-    ("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
-    ("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
-    (
+    _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
+    _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),
+    _Relaxation("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
+    _Relaxation("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
+    _Relaxation("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
+    _Relaxation(
         "PodAntiAffinity",
         "pods would share a domain that one keeps the other off",
         _without_rule("C13"),
     ),
-    ("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
-    (NARROW, "they would break its limits of tiers or node labels", _without_limits),
-    ("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
+    _Relaxation("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
+    _Relaxation(NARROW, "they would break its limits of tiers or node labels", _without_limits),
+    _Relaxation("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
 )
 
 

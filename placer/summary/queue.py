@@ -16,7 +16,7 @@ from rich.text import Text
 
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
-from placer.instance import Group, GroupKey, Instance
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
@@ -93,8 +93,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
     if left:
         why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
     else:
-        nodes = {outcome.new[key] for key in new}
-        why, words = None, f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
+        why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -102,13 +101,21 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         priority=group.priority,
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
-        gpus=sum(gpus_in(outcome.before.pods[key].requests) for key in left or new),
+        gpus=_gpus(outcome, left or new),
         creation_timestamp=_since(group.created),
         age=duration(now - group.created) if group.created else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
         reason=why,
         words=words,
     )
+
+
+def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
+    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
+
+
+def _placed_words(nodes: set[str]) -> str:
+    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
 
 
 def _since(created: float) -> str | None:
