@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
-from placer.deadline import Deadline, within
+from placer.deadline import Deadline, OutOfTime, wall, within
 from placer.disruption import Disruption, not_ready, outcome_of, protections
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
@@ -29,12 +29,15 @@ from placer.wanted import count_at_tier, new_groups, wanted_objects
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
-    from placer.methods.preempt.search import Carried, Known
+    from placer.methods.preempt.first_plan import Carried, Known
 
 __all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
+
+#: Part of that for choosing the first plan.
+FIRST = 0.5
 
 #: Most seconds of the search for what would go without protections, and the least for one.
 COSTS, LEAST = 30.0, 0.5
@@ -408,23 +411,53 @@ class _Preemption:
     method: str = "greedy"
 
     def search(self) -> Termination:
-        """Run the search in a process of its own; an interrupt ends it, and the answer stays."""
+        """Find a first plan, then run the search in a process of its own; an interrupt ends both."""
         from placer.methods.events import SearchOptions
         from placer.methods.process import run_apart
 
         start = time.monotonic()
-        left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
-        options = SearchOptions(left, None, self.workers, self.seed)
-        until = None if left is None else start + left
-        target = "search:search" if self.domains is None else "emptying:empty"
-        arguments = (self.instance, *(self.domains or ()), options)
-        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, until)
-        self.seconds["solve"] = time.monotonic() - start
-        self.findings += ended.findings("preempt")
-        return ended.termination
+        until = None if self.time_limit is None else start + SEARCHING * (self.began + self.time_limit - start)
+        try:
+            ended = self._first_plan(Deadline() if until is None else Deadline(until))
+            if ended is None:
+                target, asked = (
+                    ("search:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
+                )
+                left = None if until is None else until - time.monotonic()
+                options = SearchOptions(left, None, self.workers, self.seed)
+                process = run_apart(
+                    f"placer.methods.preempt.{target}", (self.instance, *asked, options), self._hear, until
+                )
+                self.findings += process.findings("preempt")
+                ended = process.termination
+        finally:
+            self.seconds["solve"] = time.monotonic() - start
+        return ended
+
+    def _first_plan(self, deadline: Deadline) -> Termination | None:
+        """Hear of the first plans; how the search ends where nothing is left to do."""
+        from placer.methods.preempt.first_plan import first_plans, missing
+
+        if self.domains is not None:
+            return None
+        try:
+            with wall(deadline):
+                for carried in first_plans(self.instance, deadline.part(FIRST)):
+                    self._hear(carried)
+                if not (self.placement.disturbs or missing(self.instance, self.placement)):
+                    return Termination.FINISHED
+        except OutOfTime:
+            return Termination.TIME
+        except KeyboardInterrupt:
+            return Termination.INTERRUPTED
+        return None
+
+    @property
+    def _found(self) -> Placement | None:
+        return self.placement if self.trace else None
 
     def _hear(self, event: Carried | Known) -> None:
-        from placer.methods.preempt.search import Known
+        from placer.methods.preempt.first_plan import Known
 
         if isinstance(event, Known):
             self.known.append(event)

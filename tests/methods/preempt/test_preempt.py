@@ -18,7 +18,8 @@ from placer.methods.events import Event, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch, disturbance
 from placer.methods.preempt.lifting import Lifted, may_be_disturbed, waiting
-from placer.methods.preempt.search import Carried, Known, _Search, search
+from placer.methods.preempt.first_plan import Carried, Known
+from placer.methods.preempt.search import search
 from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
@@ -355,7 +356,7 @@ def test_one_lone_pod_after_another_gets_room(queue: str) -> None:
         world.pod(name, None, 2, priority=10, queue=queue or None)
     instance = world.instance()
     events: list[Carried | Known] = []
-    search(instance, SearchOptions(workers=1), events.append)
+    search(instance, None, SearchOptions(workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert {key.name for key in placement.evictions} == {"a", "b"}
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
@@ -396,7 +397,7 @@ def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_on
     world.pods_of("new", world.gang("new", 1, priority=10), 4)
     instance = world.instance()
     events: list[Carried | Known] = []
-    search(instance, SearchOptions(workers=1), events.append)
+    search(instance, None, SearchOptions(workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     (node,) = placement.node_of.values()
     assert [move.node for move in placement.moves] == 2 * [{"n0": "n1", "n1": "n0"}[node]]

@@ -9,7 +9,8 @@ from placer.instance import Instance, Key
 from placer.instance.problem import DisruptionBudget
 from placer.methods.events import SearchOptions
 from placer.methods.preempt.lifting import waiting
-from placer.methods.preempt.search import Carried, search
+from placer.methods.preempt.first_plan import Carried
+from placer.methods.preempt.search import search
 from placer.methods.preempt.victim_greedy import Evictions, cheapest_evictions
 from placer.score import score
 from placer.verify import verify
@@ -128,7 +129,7 @@ def test_its_answer_comes_first_and_keeps_the_rules() -> None:
     for name in ("one", "two"):
         world.pods_of(f"{name}-1", world.gang(name, 1, topology=hard(1), priority=10), 4)
     instance, heard = world.instance(), []
-    search(instance, SearchOptions(None, workers=1, seed=0), heard.append)
+    search(instance, None, SearchOptions(None, workers=1, seed=0), heard.append)
     answers = [each for each in heard if isinstance(each, Carried)]
     by = [each.by for each in answers]
     assert by[:2] == ["greedy", "victims"]
