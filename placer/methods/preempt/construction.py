@@ -102,7 +102,7 @@ class Construction:
         rooms = [self.amounts.left(name) for name in self.dense.nodes]
         asked = Counter(self.amounts.asked(instance.pods[key]) for key in self.candidates)
         asked.update(self.amounts.asked(pod) for pod in waiting)
-        self.scale = Scale(asked.elements(), rooms)
+        self.scale = Scale(asked.elements(), [instance.nodes[name].allocatable for name in self.dense.nodes])
         scale = [*zip(self.scale.resources, self.scale.divisors, strict=True)]
         self.start = np.array(
             [[max(-SAFE, min(room[name] // by, SAFE)) for name, by in scale] for room in rooms], dtype=np.int64

@@ -65,13 +65,16 @@ class Best:
         self.values: Score = score(instance, self.placement, disturbing=True)
         self.found = placement is not None
 
-    def offer(self, placement: Placement) -> bool:
-        """Take a placement that is better and keeps the rules; say whether it is."""
-        values = score(self.instance, placement, disturbing=True)
-        if (self.found and not better(values, self.values)) or verify(self.instance, placement):
-            return False
-        self.placement, self.values, self.found = placement, values, True
-        return True
+    def offer(self, placements: Iterable[Placement]) -> bool:
+        """Take the first of some placements that keeps the rules, where it is better; say whether it is."""
+        for placement in placements:
+            values = score(self.instance, placement, disturbing=True)
+            if self.found and not better(values, self.values):
+                return False
+            if not verify(self.instance, placement):
+                self.placement, self.values, self.found = placement, values, True
+                return True
+        return False
 
 
 def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
@@ -81,7 +84,7 @@ def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
     """
     best = Best(instance)
     kept = undisturbed(instance, deadline)
-    best.offer(kept)
+    best.offer((kept,))
     lacking = missing(instance, kept)
     if kept.bindings or not lacking:
         yield Carried(kept, "greedy")
@@ -90,11 +93,9 @@ def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
     for moving in (True, False) if lacking else ():
         if moving or (instance.may_evict and not instance.moves_only):
             found = Construction(state, groups, moving=moving, deadline=deadline).plan()
-            for each in carried_out(state, found, deadline):
-                whole = whole_plan(instance, kept, each)
-                if best.offer(whole):
-                    yield Carried(whole, "construction")
-                    break
+            plans = (whole_plan(instance, kept, each) for each in carried_out(state, found, deadline))
+            if best.offer(plans):
+                yield Carried(best.placement, "construction")
     if not best.placement.disturbs and not best.placement.bindings:
         yield Carried(best.placement, "greedy")
 

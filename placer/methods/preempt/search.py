@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -90,7 +90,7 @@ class _Search:
     def run(self) -> str:
         if not self.best.found:
             for carried in first_plans(self.instance, self.deadline):
-                self.offer(carried.placement, carried.by)
+                self.offer(carried.by, (carried.placement,))
         groups = waiting(self.instance)
         self._placeable()
         if not self.best.placement.disturbs and not self._missing():
@@ -105,13 +105,15 @@ class _Search:
         return "time" if self.deadline.over else "finished"
 
     def _in_turn(self, kept: Placement, groups: Sequence[Group], lacking: Sequence[Group]) -> None:
-        self.offer(self._one_by_one(kept, lacking if kept.bindings else groups), "domains")
+        self.offer("domains", (self._one_by_one(kept, lacking if kept.bindings else groups),))
         if kept.bindings and self._missing() and not self.deadline.over:
-            self.offer(self._one_by_one(Placement(), groups), "domains")
+            self.offer("domains", (self._one_by_one(Placement(), groups),))
 
-    def offer(self, placement: Placement, by: str) -> None:
-        if self.best.offer(placement):
-            self.emit(Carried(placement, by))
+    def offer(self, by: str, placements: Iterable[Placement]) -> bool:
+        better_now = self.best.offer(placements)
+        if better_now:
+            self.emit(Carried(self.best.placement, by))
+        return better_now
 
     def _missing(self) -> list[Group]:
         return missing(self.instance, self.best.placement)
@@ -165,11 +167,9 @@ class _Search:
             new = [unit for unit in units if unit not in tried][:1]
             more = new or source.sample(units, min(len(units), source.randint(1, 3)))
             tried.update(more)
-            before, staying = self.best.placement, stay.union(*more)
-            found = construction.plan(staying)
-            for placement in carried_out(state, found, self.deadline):
-                self.offer(whole_plan(self.instance, kept, placement), "construction")
-            better_now = self.best.placement is not before
+            staying = stay.union(*more)
+            found = carried_out(state, construction.plan(staying), self.deadline)
+            better_now = self.offer("construction", (whole_plan(self.instance, kept, each) for each in found))
             stay, failed = (staying, 0) if better_now else (stay, failed + 1)
 
     def _units(self) -> list[frozenset[Key]]:
@@ -190,7 +190,7 @@ class _Search:
         for found in domains.run(bounded=alone):
             placement = found
             if alone:
-                self.offer(plan_to(self.instance, after(state, found, disturbed := set[Key]()), disturbed), "domains")
+                self.offer("domains", (found,))
         if alone and domains.bound is not None and len(waiting(self.instance)) == 1:
             self.emit(Known(domains.bound, "domains"))
         return placement if domains.best is not None else None
@@ -216,7 +216,7 @@ class _Search:
 
     def _hear(self, lifted: Lifted, event: Event) -> None:
         if isinstance(event, Improved):
-            self.offer(plan_of(lifted, event.solution), "exact")
+            self.offer("exact", (plan_of(lifted, event.solution),))
         elif event.criterion is not None:
             values = zip(lifted.dense.criteria, (*event.context, event.bound), strict=False)
             self.emit(Known(tuple(Value(name, value, priority) for (name, priority), value in values), event.by))
