@@ -115,12 +115,13 @@ class Construction:
         self.waits_in = {group.key: instance.waiting_queue(group) for group in groups}
         self.units = [*self._units()]
 
-    def plan(self, kept: Collection[Key] = ()) -> FirstPlan:
-        """Choose, where some pods do not go.
+    def plan(self, kept: Collection[Key] = (), barred: Collection[str] = ()) -> FirstPlan:
+        """Choose, where some pods do not go and what waits gets none of some nodes.
 
         What can be neither moved nor evicted does not go in the next round.
         """
         keys = frozenset(kept)
+        self.open = np.array([name not in barred for name in self.dense.nodes], dtype=bool)
         self.stay = {unit.number for unit in self.units if kept and not keys.isdisjoint(unit.pods)}
         best = FirstPlan({}, {}, frozenset())
         for _ in range(ROUNDS):
@@ -399,7 +400,7 @@ class _Ranking:
 
     def _estimate(self, nodes: Sequence[int], group: Group, pods: Sequence[Key]) -> _Loss | None:
         largest = self.outer.instance.pods[pods[0]]
-        needs, able = self.outer.whole.asked(largest), self.outer.whole.admitting(largest)
+        needs, able = self.outer.whole.asked(largest), self.outer.whole.admitting(largest) & self.outer.whole.open
         costs, room = list[tuple[_Loss, int]](), 0
         for node in nodes:
             found = self.outer.on_node(node, needs, group) if able[node] else None
@@ -462,7 +463,7 @@ class _InDomain:
         """The node on which least has to go for a pod, of several the fullest, and what goes there."""
         kind = pod.constraints, tuple(needs)
         if kind not in self.queues:
-            able = self.outer.whole.admitting(pod)
+            able = self.outer.whole.admitting(pod) & self.outer.whole.open
             entries = (self._entry(node, needs) for node in self.nodes if able[node])
             self.queues[kind] = queue = [entry for entry in entries if entry is not None]
             heapq.heapify(queue)

@@ -36,6 +36,8 @@ __all__ = [
     "whole_plan",
 ]
 
+#: Plans that are made one after another where rules that a construction does not look at refuse the first.
+TRIES = 4
 #: Seconds that carrying out has at least, also where a search took all of the time: what it found is else for nothing.
 CARRYING = 1.0
 
@@ -65,8 +67,11 @@ class Best:
         self.values: Score = score(instance, self.placement, disturbing=True)
         self.found = placement is not None
 
-    def offer(self, placements: Iterable[Placement]) -> bool:
-        """Take the first of some placements that keeps the rules, where it is better; say whether it is."""
+    def offer(self, placements: Iterable[Placement]) -> bool | None:
+        """Take the first of some placements that keeps the rules, where it is better; say whether it is.
+
+        None: all of them break rules.
+        """
         for placement in placements:
             values = score(self.instance, placement, disturbing=True)
             if self.found and not better(values, self.values):
@@ -74,7 +79,7 @@ class Best:
             if not verify(self.instance, placement):
                 self.placement, self.values, self.found = placement, values, True
                 return True
-        return False
+        return None
 
 
 def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
@@ -92,10 +97,15 @@ def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
     groups = [state.groups[group.key] for group in lacking]
     for moving in (True, False) if lacking else ():
         if moving or (instance.may_evict and not instance.moves_only):
-            found = Construction(state, groups, moving=moving, deadline=deadline).plan()
-            plans = (whole_plan(instance, kept, each) for each in carried_out(state, found, deadline))
-            if best.offer(plans):
-                yield Carried(best.placement, "construction")
+            construction, barred = Construction(state, groups, moving=moving, deadline=deadline), set[str]()
+            for _ in deadline.each(range(TRIES)):
+                found = construction.plan(barred=barred)
+                taken = best.offer(whole_plan(instance, kept, each) for each in carried_out(state, found, deadline))
+                if taken:
+                    yield Carried(best.placement, "construction")
+                if taken is not None:
+                    break
+                barred.update(found.bound.values())
     if not best.placement.disturbs and not best.placement.bindings:
         yield Carried(best.placement, "greedy")
 

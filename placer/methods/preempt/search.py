@@ -110,10 +110,10 @@ class _Search:
             self.offer("domains", (self._one_by_one(Placement(), groups),))
 
     def offer(self, by: str, placements: Iterable[Placement]) -> bool:
-        better_now = self.best.offer(placements)
-        if better_now:
+        taken = self.best.offer(placements)
+        if taken:
             self.emit(Carried(self.best.placement, by))
-        return better_now
+        return bool(taken)
 
     def _missing(self) -> list[Group]:
         return missing(self.instance, self.best.placement)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+import pytest
 
 from placer.deadline import NEVER
 from placer.disruption import Disruption
@@ -11,9 +14,16 @@ from placer.instance.problem import DisruptionBudget
 from placer.methods.preempt.construction import Construction, FirstPlan
 from placer.methods.preempt.first_plan import first_plans
 from placer.methods.preempt.lifting import waiting
+from placer.methods.preempt.plans import planned
+from placer.placement import Placement, Score, better
 from placer.preempt import preempt
+from placer.score import score
 from placer.verify import verify
-from tests.world import World, apart, hard
+from tests.examples import seed_blocks
+from tests.oracle_disruption import best_preempting, only_for
+from tests.shrink import describe
+from tests.tiny_disruption import tiny_defrag, tiny_disruption
+from tests.world import GPU, World, apart, hard
 
 
 def key(name: str) -> Key:
@@ -196,3 +206,89 @@ def test_its_answer_comes_first_and_keeps_the_rules() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert found.trace[0].phase == "construction"
     assert found.trace[0].values[0] == max(point.values[0] for point in found.trace)
+
+
+# ------------------------------------------------------------------------------------- compared with trying everything
+
+
+def drawn(seed: int) -> Instance:
+    """A tiny instance in which something waits: evictions, moves, or both; each group alone in some."""
+    instance = (tiny_defrag if seed % 3 == 2 else lambda each: tiny_disruption(each).instance)(seed)
+    groups = waiting(instance)
+    return only_for(instance, groups[0].key) if groups and seed % 2 else instance
+
+
+def plainly_found(instance: Instance) -> Placement | None:
+    """What a plain greedy finds for the first group: nodes of one domain are cleared, those with fewest pods first, and
+    what was there goes to the fullest nodes that take it, or is evicted.
+    """
+    group, tree = waiting(instance)[0], instance.topology
+    limit = group.topology.limit if group.topology is not None else None
+    tops = [name for name in tree.hyper_nodes if tree.tier(name) == limit]
+    domains = [[node for node in instance.nodes if name in tree.path(node)] for name in tops]
+    domains = [[*instance.nodes]] if limit is None else domains
+    on = {name: [key for key, pod in instance.pods.items() if pod.node == name] for name in instance.nodes}
+    for names in domains:
+        cleared = sorted(names, key=lambda name: (len(on[name]), name))[: len(group.pending)]
+        going = sorted({pod for name in cleared for pod in on[name]})
+        bound = dict(zip(sorted(group.pending), cleared, strict=False))
+        for targets in (_fullest(instance, going, cleared), {}):
+            placement = planned(instance, {**bound, **targets}, [key for key in going if key not in targets])
+            if len(bound) == len(group.pending) and not verify(instance, placement):
+                return placement
+    return None
+
+
+def _fullest(instance: Instance, going: Sequence[Key], cleared: Sequence[str]) -> dict[Key, str]:
+    free = {name: node.allocatable[GPU] for name, node in instance.nodes.items() if name not in cleared}
+    for pod in instance.pods.values():
+        if pod.node in free:
+            free[pod.node] -= pod.requests[GPU]
+    found = {}
+    for key in going:
+        asked = instance.pods[key].requests[GPU]
+        able = [name for name in free if free[name] >= asked]
+        if able:
+            found[key] = min(able, key=lambda name: (free[name], name))
+            free[found[key]] -= asked
+    return found
+
+
+def agrees(seeds: Iterable[int]) -> tuple[int, int]:
+    """How often something is to be had by disturbing, and how often the first plans have as much of it."""
+    had = found = 0
+    for seed in seeds:
+        instance = drawn(seed)
+        if not waiting(instance):
+            continue
+        best, _ = best_preempting(instance)
+        *_, last = (each.placement for each in first_plans(instance, NEVER))
+        values = score(instance, last, disturbing=True)
+        assert verify(instance, last) == [], f"seed {seed}\n{describe(instance)}"
+        assert not better(values, best), f"seed {seed}: {values} beats {best}\n{describe(instance)}"
+        plain = plainly_found(instance)
+        if plain is not None:
+            theirs = score(instance, plain, disturbing=True)
+            assert not _more_admitted(theirs, values), f"seed {seed}: {plain}\n{describe(instance)}"
+        nothing = score(instance, Placement(), disturbing=True)
+        had += _more_admitted(best, nothing)
+        found += _more_admitted(best, nothing) and not _more_admitted(best, values)
+    return had, found
+
+
+def _more_admitted(one: Score, other: Score) -> bool:
+    admitted, others = ([each for each in values if each.name == "admitted"] for values in (one, other))
+    return better(tuple(admitted), tuple(others))
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(48, 6))
+def test_first_plans_keep_the_rules_and_find_what_a_plain_greedy_finds(seeds: range) -> None:
+    had, found = agrees(seeds)
+    assert 2 * found >= had
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seeds", seed_blocks(1200, 12))
+def test_many_first_plans_do(seeds: range) -> None:
+    had, found = agrees(seeds)
+    assert found >= 0.8 * had

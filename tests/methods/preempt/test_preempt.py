@@ -17,9 +17,9 @@ from placer.instance.problem import DisruptionBudget
 from placer.methods.events import Event, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch, disturbance
-from placer.methods.preempt.lifting import Lifted, may_be_disturbed, waiting
 from placer.methods.preempt.first_plan import Carried, Known
-from placer.methods.preempt.search import search
+from placer.methods.preempt.lifting import Lifted, may_be_disturbed, waiting
+from placer.methods.preempt.search import _Search, search
 from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
@@ -380,7 +380,7 @@ def test_each_of_several_has_time_where_models_take_all_that_they_are_given(monk
         world.running(f"old-{number}", f"n{number}", None, 4)
         world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
     events: list[Carried | Known] = []
-    search(world.instance(), SearchOptions(5.0, workers=1), events.append)
+    search(world.instance(), None, SearchOptions(5.0, workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert len(placement.node_of) == len(placement.evictions) == groups
 
@@ -423,6 +423,6 @@ def test_where_the_parts_of_many_groups_are_too_short_for_any_fewer_have_enough(
         world.running(f"old-{number}", f"n{number}", None, 4)
         world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
     events: list[Carried | Known] = []
-    search(world.instance(), SearchOptions(6.0, workers=1), events.append)
+    search(world.instance(), None, SearchOptions(6.0, workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert len(placement.node_of) == len(placement.evictions) > 0
