@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from placer.disruption import Disruption, DisruptionUnit, lost_pods
-from placer.instance import Group, Instance, Key, Pod
+from placer.instance import Group, GroupKey, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
 from placer.instance.what_if import ran_on
 from placer.legible import legible
@@ -30,6 +30,10 @@ __all__ = [
 SHOWN = 40
 #: Gangs, or domains, that a headline names.
 FEW = 2
+#: Why no more can be had where that is proved, and what else is worth a try where it is not.
+_HIGHER = "Pods of equal or higher priority never go."
+_ONE_GROUP = ", or one group alone (--for)"
+_FEWER = ", a wider tier, or less (--frontier tells what each costs)"
 
 
 def preempt_lines(result: Result) -> Iterator[str]:
@@ -41,8 +45,12 @@ def preempt_lines(result: Result) -> Iterator[str]:
         What :func:`placer.preempt.preempt` returned.
     """
     disruption = Disruption(result.instance, result.placement or Placement())
-    if not disruption.gone:
-        yield _nothing(result, disruption)
+    lacking = sum(bool(result.instance.need_weights.get(key)) for key in _unready(result, disruption))
+    if lacking:
+        wanted = lacking + len(disruption.admitted)
+        yield _not_had(result, f"{wanted - lacking:,} of {counted(wanted, 'group')} admitted", _HIGHER, _ONE_GROUP)
+    elif not disruption.gone:
+        yield "Nothing has to go."
     yield from _going(disruption)
     yield from (f"-> {line}" for line in _gained(disruption))
     yield from _left(result, disruption)
@@ -85,7 +93,7 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
     elif ready:
         yield from _starting(disruption, ready)
     else:
-        yield _nothing(result, disruption)
+        yield _not_had(result, "no group is admitted", _HIGHER, _ONE_GROUP)
 
 
 def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
@@ -96,12 +104,18 @@ def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
         yield f"So {so} {len(ready) - FEW:,} more."
 
 
-def _nothing(result: Result, disruption: Disruption) -> str:
-    if disruption.admitted:
-        return "Nothing has to go."
+def _unready(result: Result, disruption: Disruption) -> list[GroupKey]:
+    """Groups that wait still."""
+    ready = {group.key for group in disruption.outcome.made_ready}
+    return [key for key in result.reasons if key not in ready]
+
+
+def _not_had(result: Result, had: str, why: str, tries: str) -> str:
+    """That what was asked for is not had: since it cannot be, which is proved, or since nothing was found in time."""
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
-        return "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
-    return "Nothing was found that may go. Whether a group could be admitted is not proved: raise --time-limit."
+        return f"Cannot be had, which is proved: {had}. {why}"
+    seconds = result.seconds.get("total", 0.0)
+    return f"Not found in {seconds:.0f} s: {had}, which is not proved to be all. Try a longer --time-limit{tries}."
 
 
 def room_made(result: Result) -> int:
@@ -122,15 +136,14 @@ def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
     """
     disruption, room = Disruption(result.instance, result.placement or Placement()), room_made(result)
     wanted = room if wanted is None else wanted
-    if not disruption.gone:
+    if room < wanted:
+        yield _not_had(result, f"room for {room:,} of {wanted:,}", "Moving makes no room for more.", _FEWER)
+    elif not disruption.gone:
         yield f"Nothing is moved: {room:,} of {wanted:,} can be had as it is."
     yield from _going(disruption)
     yield from _shortened(f"-> {_placed(disruption, group, 'has room')}" for group in disruption.outcome.made_ready)
     yield from _shortened(f"-> {legible(name)} is empty" for name in disruption.placement.freed)
     yield from _left(result, disruption, "has no room")
-    if room < wanted:
-        proved = "Proved: moving makes no room for more." if result.verdict is Verdict.INFEASIBLE else "Not proved."
-        yield f"{room:,} of {wanted:,} can be had. {proved}"
     yield from _ending(result, disruption)
 
 
@@ -184,6 +197,10 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
         return
     disruption = Disruption(result.instance, placement)
     lost = lost_pods(before, result.instance)
+    missing = len(lost - placement.node_of.keys())
+    if missing:
+        placed = f"{len(lost) - missing:,} of {counted(len(lost), 'lost pod')} placed again"
+        yield _not_had(result, placed, "Moving makes no room for more.", "")
     yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
     if lost and not disruption.gone:
         yield "Nothing else is disturbed."
@@ -313,10 +330,9 @@ def _name(group: Group) -> str:
 
 def _left(result: Result, disruption: Disruption, what: str = "still waits") -> Iterator[str]:
     """Groups that wait still, each with its reason."""
-    ready = {group.key for group in disruption.outcome.made_ready}
-    for key, reason in result.reasons.items():
-        if key not in ready and result.instance.need_weights.get(key):
-            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(reason.message)}"
+    for key in _unready(result, disruption):
+        if result.instance.need_weights.get(key):
+            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(result.reasons[key].message)}"
 
 
 def _proof(result: Result) -> str:
@@ -328,7 +344,11 @@ def _proof(result: Result) -> str:
         return f"Proved by {_provers(values)}: no other choice {verb} less."
     if all(judged.met for judged in values if judged.value.name == work):
         return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
-    return "Not proved: less might do."
+    first = next((each for each in values if not each.met), None)
+    if first is None or first.bound is None or first.bound.value <= 0 or first.value.name.endswith("Units"):
+        return "Not proved: less might do."
+    share = 100 * first.bound.value // first.value.value
+    return f"Not proved: less might do, but at least {share} % of this work has to be {first.value.name}."
 
 
 def _provers(values: Iterable[Judged]) -> str:

@@ -96,11 +96,11 @@ class _Search:
         if not self.best.placement.disturbs and not self._missing():
             return "finished"
         self._must_be_lost(groups)
+        self._equal()
         kept = undisturbed(self.instance, self.deadline)
         lacking = missing(self.instance, kept)
         self._by_units(kept, lacking)
         self._in_turn(kept if len(groups) > len(lacking) else Placement(), groups, lacking)
-        self._equal()
         self._whole()
         return "time" if self.deadline.over else "finished"
 
@@ -197,7 +197,7 @@ class _Search:
 
     def _equal(self) -> None:
         groups = waiting(self.instance)
-        if len(groups) < 2 or not self.instance.moves_only or self._missing():
+        if not self.instance.moves_only or self._missing():
             return
         least = least_for_equal(self.instance, groups, DomainSearch(self.instance, groups[0], self.deadline))
         if least is not None:

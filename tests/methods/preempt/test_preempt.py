@@ -210,7 +210,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
-    said = "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
+    said = "Cannot be had, which is proved: 0 of 1 group admitted. Pods of equal or higher priority never go."
     assert next(preempt_lines(found)) == said
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
@@ -220,7 +220,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
 
 def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
     found = preempt(kept_by_a_queue(beside=False).instance(), time_limit=0.0, workers=1)
-    assert next(preempt_lines(found)).startswith("Nothing was found that may go.")
+    assert next(preempt_lines(found)).startswith("Not found in 0 s: 0 of 1 group admitted, which is not proved to be all. Try a longer")
     (told,) = (each.message for each in found.findings if each.code == "ProtectionCosts")
     assert told.startswith("There was no time")
     assert told.endswith("Queue kept is not reclaimable")
