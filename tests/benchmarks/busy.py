@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from placer.disruption import Disruption
 from placer.instance import Instance, Key
 from placer.laboratory.generate.objects import (
     GPU,
@@ -39,7 +38,7 @@ from placer.laboratory.generate.objects import (
     requests,
     run_on,
 )
-from placer.read import read_placement
+from placer.read import read, read_placement
 
 LEAF, SPINE, GPUS = 16, 16, 8
 #: Share of the GPUs that is free, share of the pods with GPUs that are in gangs.
@@ -185,7 +184,11 @@ class PlainGreedy:
             self.free[pods[key].node or ""].update(pods[key].requests)
         for key in sorted(going, key=lambda key: (-pods[key].requests[GPU], key)):
             asked = pods[key].requests
-            able = (name for name in self.free.keys() - nodes if all(self.free[name][each] >= amount for each, amount in asked.items()))
+            able = (
+                name
+                for name in self.free.keys() - nodes
+                if all(self.free[name][each] >= amount for each, amount in asked.items())
+            )
             target = min(able, key=lambda name: (self.free[name][GPU], name), default=None)
             if target is None:
                 return False
@@ -205,7 +208,49 @@ def opponent(instance: Instance, ask: str) -> int | None:
     return PlainGreedy(instance).cleared([*domains.values()], gangs, pods)
 
 
+# ----------------------------------------------------------------------------------------------------------------- runs
+
+
+def asked(folder: Path, ask: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Ask about the cluster in a process of its own; a line about what is found, and what the opponent finds."""
+    cluster, gang = made(folder, options.nodes, options.pods, options.seed)
+    lost = ",".join(named("node", number, options.nodes) for number in range(7, options.nodes, options.nodes // 10))
+    command = [lost if word == "LOST" else word for word in ASKS[ask]]
+    files = [str(cluster), str(gang)] if ask == "gang" else [str(cluster)]
+    plan = folder / "plan.json"
+    words = [sys.executable, "-m", "placer", command[0], *files, *command[1:], "--time-limit", str(options.time_limit)]
+    before, start = os.times(), time.monotonic()
+    ended = subprocess.run(
+        [*words, "--quiet", *([] if ask == "audit" else ["-o", str(plan)])], stdout=subprocess.PIPE, check=False
+    )
+    after, line = os.times(), {"ask": ask, "nodes": options.nodes, "seed": options.seed, "exit": ended.returncode}
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    line |= {"seconds": round(time.monotonic() - start, 1), "processor": round(used, 1)}
+    if ask == "audit":
+        return line
+    answer, placement = json.loads(plan.read_text(encoding="utf-8")), read_placement(plan)
+    line |= {"moves": len(placement.moves), "evictions": len(placement.evictions), "read": answer["seconds"]["read"]}
+    first = next((each for each in answer["trace"] if each["values"][0]), None)
+    line |= {"first": first and first["seconds"], "by": first and first["phase"]}
+    line["values"] = {each["name"]: [each["value"], each["bound"]] for each in answer["objective"][:4]}
+    if ask != "repair":
+        line["opponent"] = opponent(read(*files), ask)
+    return line
+
+
 def main() -> int:
+    """Ask everything once."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where files go; a cluster that is there is not made again")
+    parser.add_argument("--nodes", type=int, default=5120)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--asks", default=",".join(ASKS), help="some of them, with commas")
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for ask in options.asks.split(","):
+        print(json.dumps(asked(options.folder, ask, options)), flush=True)
     return 0
 
 
