@@ -25,7 +25,7 @@ from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, Tr
 from placer.score import placed_weight, score
 from placer.verify import verify
 from placer.verify.disruption import protection
-from placer.wanted import count_at_tier, new_groups, wanted_objects
+from placer.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def room_asked(
     most_moves
         No more pods are moved. None: any number.
     before
-        What there is.
+        What there is; for a shape it need have no pods.
     adding
         Reads the same with objects added, each given as JSON.
 
@@ -286,7 +286,15 @@ def room_asked(
         return count, partial(free_domains, before, tier, most_moves=most_moves)
     objects = wanted_objects(want, before)
     instance = adding(objects)
-    groups = new_groups(instance, before)
+    if is_shape(want):
+        groups, taken = groups_wanted(instance, objects), set[str]()
+        while groups is None:
+            taken |= {key.namespace for key in (*instance.pods, *instance.groups)}
+            objects = wanted_objects(want, before, taken)
+            instance = adding(objects)
+            groups = groups_wanted(instance, objects)
+    else:
+        groups = new_groups(instance, before)
     if not groups:
         expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
         raise UsageError(f"--want {want}: found no new pod that would wait, {expected}")

@@ -50,6 +50,13 @@ def test_text_names_what_is_moved_what_has_room_and_the_proof(tmp_path: Path, ca
     ]
 
 
+def test_what_is_wanted_is_in_a_namespace_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    mine = [pod(f"mine-{number}", node="s0", namespace=space) for number, space in enumerate(("wanted", "wanted-0"))]
+    cluster = written(tmp_path, [*racks(1, spare=1), *mine])
+    assert main(["defrag", cluster, "--want", RACK.format(1, 1), "--quiet"]) == 0
+    assert "-> wanted-1/gang-1 has room: all 2 pods in rack0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("tier", ["1", "rack"])
 def test_the_plan_is_a_placement_that_verify_and_report_take(tier: str, tmp_path: Path, capsys: Capture) -> None:
     cluster, plan = written(tmp_path, racks(1, spare=1)), str(tmp_path / "plan.json")
