@@ -304,7 +304,6 @@ def room_asked(
 
 
 def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | None) -> Instance:
-    """The instance in which nothing waits but some groups, and nothing may be evicted."""
     if most_moves is not None and most_moves < 0:
         raise UsageError(f"max moves: found {most_moves}, expected at least 0")
     alone = only_waiting(instance, groups)
@@ -357,13 +356,11 @@ def _protection_costs(job: _Preemption) -> Finding | None:
 
 
 def _could_be_better(job: _Preemption) -> bool:
-    """Whether something goes, or is not had."""
     wanted = job.domains[1] if job.domains is not None else 0
     return job.placement.disturbs or len(job.placement.freed) < wanted or bool(_lacking(job))
 
 
 def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:
-    """What a placement that looks at no protection disturbs and may not."""
     disruption = Disruption(job.instance, placement)
     subjects = {subject for each in protection(disruption) for subject in each.subjects}
     pods = job.instance.pods
@@ -371,13 +368,11 @@ def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:
 
 
 def _lacking(job: _Preemption) -> list[GroupKey]:
-    """Groups that its placement does not admit, of those that need something."""
     outcome, needs = outcome_of(job.instance, job.placement), job.instance.need_weights
     return [key for key, group in outcome.instance.groups.items() if needs.get(key) and not outcome.ready(group)]
 
 
 def _better(one: _Preemption, other: _Preemption) -> bool:
-    """Whether one has more of what was asked for, or disturbs less for as much."""
     freed = len(one.placement.freed) - len(other.placement.freed)
     values = (score(other.instance, each.placement, disturbing=True) for each in (one, other))
     ours, theirs = (each[: 1 + [value.name for value in each].index("movedUnits")] for each in values)
@@ -385,7 +380,6 @@ def _better(one: _Preemption, other: _Preemption) -> bool:
 
 
 def _more(job: _Preemption, other: _Preemption) -> str:
-    """How much less is had, or how much more goes, than without protections."""
     lacking = sorted(set(_lacking(job)) - set(_lacking(other)))
     if lacking:
         named = and_list(some([f"{key.namespace}/{key.name}" for key in lacking], NAMED))
@@ -509,7 +503,6 @@ class _Preemption:
         )
 
     def _verdict(self, objective: tuple[Judged, ...]) -> Verdict:
-        """INFEASIBLE: it is proved that not all can be admitted, or be empty, whatever goes."""
         if self.domains is None or len(self.placement.freed) == self.domains[1]:
             return _verdict(self.instance, objective)
         told = [each.values[0].value for each in self.known if each.values[0].name == FREED]
@@ -522,7 +515,6 @@ class _Preemption:
         return Judged(Value(WEIGHT, placed), Bound(total, "volume") if placed == total else None)
 
     def _reasons(self) -> dict[GroupKey, Reason]:
-        """Why groups wait still, once the placement is carried out."""
         from placer.dense import Solution
         from placer.dense.dense_builder import make_dense
         from placer.reasons import LATE, reasons
@@ -542,7 +534,6 @@ class _Preemption:
 
 
 def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:
-    """The best of what is known about each value, those above it given."""
     return [_best(value, [*_by_itself(instance, value), *_told(value, values, known)]) for value in values]
 
 
@@ -552,7 +543,6 @@ def _best(value: Value, bounds: list[Bound]) -> Bound | None:
 
 
 def _by_itself(instance: Instance, value: Value) -> list[Bound]:
-    """All that waits is admitted and placed, or nothing is disturbed: that cannot be better."""
     if value.name not in MAXIMISED:
         return [Bound(0, "counting")] if value.value == 0 else []
     most = _most(instance, value)
@@ -560,7 +550,6 @@ def _by_itself(instance: Instance, value: Value) -> list[Bound]:
 
 
 def _most(instance: Instance, value: Value) -> int:
-    """What ``admitted`` or ``placed`` is where everything of the priority is."""
     groups = [group for group in instance.groups.values() if group.priority == value.priority]
     if value.name == "admitted":
         return sum(instance.need_weights[group.key] for group in groups)
@@ -568,7 +557,6 @@ def _most(instance: Instance, value: Value) -> int:
 
 
 def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
-    """What was proved of a value where all above it are as in the answer."""
     answer = {(each.name, each.priority): each.value for each in values}
     found = []
     for each in known:
@@ -584,7 +572,6 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
 
 
 def _verdict(instance: Instance, objective: tuple[Judged, ...]) -> Verdict:
-    """INFEASIBLE: it is proved that not all can be admitted, whatever goes."""
     for judged in objective:
         if judged.value.name == "admitted" and judged.bound and judged.bound.value < _most(instance, judged.value):
             return Verdict.INFEASIBLE

@@ -160,8 +160,6 @@ def audit(
 
 
 def _promise(found: Mapping[GroupKey, AuditEntry]) -> Callable[[GroupKey], tuple[float, GroupKey]]:
-    """What is not judged yet first, then groups whose score could be the worst."""
-
     def order(key: GroupKey) -> tuple[float, GroupKey]:
         quality = found[key].quality if key in found else None
         return 0.0 if quality is None else 1.0 / ((quality.tier or 1) * (quality.leaves or 1)), key
@@ -196,7 +194,6 @@ def _without_search(instance: Instance, groups: Mapping[GroupKey, Group]) -> dic
 
 
 def _nodes_of(instance: Instance, subjects: Set[str]) -> Iterator[str]:
-    """Nodes of the domains that violations name."""
     domains = {subject for subject in subjects if subject.startswith("Domain ")}
     for name, node in instance.nodes.items() if domains else ():
         values = ((key, word) for key, value in node.labels.items() for word in (value, label_word(value)))
@@ -205,7 +202,6 @@ def _nodes_of(instance: Instance, subjects: Set[str]) -> Iterator[str]:
 
 
 def _subjects(instance: Instance, group: Group) -> Iterator[str]:
-    """How violations name a group, and what it has a part in."""
     yield str(group.key)
     yield from (sub_group_subject(group, part.name) for part in group.sub_groups)
     for key in group.bound:
@@ -254,7 +250,6 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
 
 
 def _all_lifted(instance: Instance, groups: Iterable[Group]) -> Instance:
-    """The instance in which what runs of some groups waits, and what waits is not there."""
     lifted, pods = dict(instance.groups), {key: pod for key, pod in instance.pods.items() if not _waits(pod)}
     for name, group in lifted.items():
         if group.pending:
@@ -282,7 +277,6 @@ def _part_waiting(part: Part, pending: tuple[Key, ...]) -> Part:
 
 
 def _observed(instance: Instance, pod: Pod) -> Pod:
-    """A pod as it can be judged where it is: without marks about a kubelet of which no NodeResourceTopology tells."""
     limits = pod.constraints
     if _is_untold(instance, pod):
         limits = replace(limits, marks=tuple(each for each in limits.marks if not each.asks_kubelet))
@@ -290,7 +284,6 @@ def _observed(instance: Instance, pod: Pod) -> Pod:
 
 
 def _is_untold(instance: Instance, pod: Pod) -> bool:
-    """Whether a mark of a pod is about its kubelet's policy, and nothing tells that."""
     node = instance.nodes.get(pod.node or "")
     told = node is not None and node.topology_policy
     return not told and any(each.asks_kubelet for each in pod.constraints.marks)
@@ -310,19 +303,16 @@ def _of_what_runs(message: str) -> str:
 
 
 def _lasting(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Taints that pods which run must tolerate."""
     return tuple(taint for taint in taints if taint.effect == "NoExecute")
 
 
 def _lacks(instance: Instance, group: Group) -> bool:
-    """Whether a rule that the group asks for cannot be looked at here."""
     calls = any(instance.pods[key].workload is not None for key in group.bound)
     untold = any(_is_untold(instance, instance.pods[key]) for key in group.bound)
     return untold or (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
 
 
 def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
-    """How near the pods are at these nodes."""
     found = _nearness(lifted, set(placement.node_of.values()))
     calls = lifted.network is not None and any(
         lifted.pods[pod].workload is not None for pod in lifted.groups[key].pending
@@ -339,7 +329,6 @@ def _nearness(instance: Instance, nodes: Set[str]) -> Quality:
 
 
 def _network_cost(lifted: Instance, placement: Placement) -> int:
-    """Cost of all calls with the group there, less that without it: its own share."""
     policy = replace(lifted.policy, levels=("networkCost",))
     costs = [sum(each.value for each in score(replace(lifted, policy=policy), at)) for at in (placement, Placement())]
     return costs[0] - costs[1]
@@ -356,7 +345,6 @@ def _counted(entry: AuditEntry, group: Group, instance: Instance) -> AuditEntry 
 
 
 def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool:
-    """Whether every value that applies is as small as any could be."""
     tiers = [each.tier for each in lifted.topology.hyper_nodes.values() if each.nodes]
     nearest = not near or (quality.leaves == 1 and quality.tier == min(tiers, default=None))
     return nearest and quality.network_cost in (None, 0)
@@ -386,7 +374,6 @@ def _provers(result: Result) -> list[str] | None:
 
 
 def _score(quality: Quality, best: Quality, *, near: bool) -> float:
-    """The least of best over achieved."""
     pairs = [(best.tier, quality.tier), (best.leaves, quality.leaves)] if near else []
     pairs += [(best.network_cost, quality.network_cost)] if quality.network_cost is not None else []
     known = [(least, had) for least, had in pairs if least is not None and had is not None]

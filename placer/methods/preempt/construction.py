@@ -188,7 +188,6 @@ class Construction:
                 yield self._unit(next(numbers), keys, budgets, ready)
 
     def _together(self, standing: Outcome) -> Iterator[tuple[Iterable[tuple[Key, ...]], Group | None, int | None]]:
-        """Pods that go together, those of one group at once, with how many of it may go without the rest."""
         by_group: dict[GroupKey | None, list[Key]] = defaultdict(list)
         for key in sorted(self.candidates):
             by_group[self.instance.pods[key].group].append(key)
@@ -362,7 +361,6 @@ class _Round:
     # Receivers
 
     def _received(self) -> tuple[dict[Key, int], set[Key], set[int]]:
-        """Where pods that go are bound again, those that are evicted, and the numbers of units that may do neither."""
         receivers = _Receivers(self.whole, np.array(self.free, dtype=np.int64).reshape(self.whole.start.shape))
         moved, evicted, stuck, most = dict[Key, int](), set[Key](), set[int](), self.instance.most_moves
         for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss), reverse=False):
@@ -460,7 +458,6 @@ class _InDomain:
                 self.free[node] = [*map(add, self._room(node), amounts)]
 
     def _cheapest(self, pod: Pod, needs: _Amounts) -> tuple[int, tuple[_Unit, ...]] | None:
-        """The node on which least has to go for a pod, of several the fullest, and what goes there."""
         kind = pod.constraints, tuple(needs)
         if kind not in self.queues:
             able = self.outer.whole.admitting(pod) & self.outer.whole.open

@@ -271,7 +271,6 @@ class DomainSearch:
         return None if len(marginal) < count else math.ceil(sum(sorted(marginal)[:count], Fraction(0)))
 
     def _covering(self, name: str, resource: str, amount: int) -> Fraction:
-        """The least weight, in part, whose going leaves so much of a resource on a node."""
         if (name, resource) not in self._by_price:
             there = [(self._weights[pod.key], pod.requests[resource]) for pod in self.contraction.members[name]]
             priced = sorted((Fraction(weight, held), held) for weight, held in there if held)

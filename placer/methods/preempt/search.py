@@ -1,4 +1,4 @@
-"""What goes for all groups that wait: as many as go without, then group by group, then the whole model if it is small.
+"""What goes for all groups that wait: the first plans made better, then group by group, then the whole model if small.
 
 Each group sees what those before it have left: what they were given is not disturbed again.
 """
@@ -6,7 +6,6 @@ Each group sees what those before it have left: what they were given is not dist
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -45,8 +44,6 @@ __all__ = ["search"]
 
 #: Share of the time that is left which groups have together where there are several; the rest is for what follows.
 SHARE = 0.8
-#: Seconds that each of them has at least at first; where there are too many for that, the last ones have none.
-LEAST = 0.5
 #: Share of the time in which units that were chosen first stay one by one.
 UNITS_SHARE = 0.3
 #: So many times in a row that may find nothing better.
@@ -101,6 +98,7 @@ class _Search:
         lacking = missing(self.instance, kept)
         self._by_units(kept, lacking)
         self._in_turn(kept if len(groups) > len(lacking) else Placement(), groups, lacking)
+        self._rest()
         self._whole()
         return "time" if self.deadline.over else "finished"
 
@@ -140,15 +138,11 @@ class _Search:
         disturbed = set[Key]()
         state = after(self.instance, kept, disturbed) if kept.bindings else self.instance
         alone = len(groups) == 1 and not kept.bindings
-        least = LEAST
         together = self.deadline if len(groups) == 1 else self.deadline.part(SHARE)
         for number, group in together.each(enumerate(groups)):
             # An even part of what is left: what one does not need is the others'.
-            until = together.part(1 / (len(groups) - number)).not_before(least)
-            began = time.monotonic()
+            until = together.part(1 / (len(groups) - number))
             placement = self._for_group(state, group, until, alone=alone)
-            if placement is None and until.over:  # too little to find anything: fewer groups have more
-                least = 2 * (time.monotonic() - began)
             if placement is not None:
                 state = after(state, placement, disturbed)
         state = after(state, undisturbed(state, self.deadline), disturbed)
@@ -171,6 +165,14 @@ class _Search:
             found = carried_out(state, construction.plan(staying), self.deadline)
             better_now = self.offer("construction", (whole_plan(self.instance, kept, each) for each in found))
             stay, failed = (staying, 0) if better_now else (stay, failed + 1)
+
+    def _rest(self) -> None:
+        """Bind what else fits once the best plan is carried out."""
+        disturbed = set[Key]()
+        state = after(self.instance, self.best.placement, disturbed)
+        if state.pending:
+            state = after(state, undisturbed(state, self.deadline), disturbed)
+            self.offer("greedy", (plan_to(self.instance, state, disturbed),))
 
     def _units(self) -> list[frozenset[Key]]:
         units = [frozenset(unit.pods) for unit in Disruption(self.instance, self.best.placement).units]
