@@ -156,8 +156,7 @@ class _Search:
         evicts = bool(self.best.placement.evictions)
         construction = Construction(state, groups, moving=not evicts, deadline=until)
         stay, tried, failed = frozenset[Key](), set[frozenset[Key]](), 0
-        while not until.over and failed < UNIT_ROUNDS:
-            units = self._units()
+        while not until.over and failed < min(UNIT_ROUNDS, 2 * len(units := self._units())):
             new = [unit for unit in units if unit not in tried][:1]
             more = new or source.sample(units, min(len(units), source.randint(1, 3)))
             tried.update(more)
